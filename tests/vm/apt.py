@@ -123,7 +123,7 @@ class Suite:
     def download_source(self, package: str, folder: Path) -> Path:
         """Downloads the upstream archive of the source package that `package` is made from."""
         say(f"downloading from Debian {self.name}: the source of {package}")
-        self.apt_get(["source", "--download-only", package], folder)
+        self.apt_get(["source", "--download-only", "--tar-only", package], folder)
         archives = sorted(folder.glob("*.orig.tar.*"))
         if len(archives) != 1:
             raise BenchError(f"the source of {package} in {self.name} has {len(archives)} upstream archives, expected one")

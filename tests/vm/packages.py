@@ -29,8 +29,8 @@ from tests.vm.errors import BenchError
 class Branch:
     """Where Debian keeps one driver branch: the suite, its binary packages, and what has readable sources.
 
-    `open_source` tells whether the whole driver's source package is published (535 and later, with the SDK headers
-    that declare the RM's structures) or only the open layer that the -dkms package compiles.
+    `open_source` tells whether the upstream archive with the SDK headers that declare the RM's structures is to be had
+    from the mirror, or only the open layer that is compiled around the binary part (nv-ioctl.h, uvm_ioctl.h and such).
     """
 
     suite: str
@@ -52,7 +52,7 @@ BRANCHES: Final = {
     "460": tesla("bullseye", "460"),
     "470": tesla("bookworm", "470", "nvvm4"),
     "535": Branch("bookworm", CURRENT, "nvidia-open-kernel-source", open_source=True),
-    "550": Branch("trixie", CURRENT, "nvidia-open-kernel-source", open_source=True),
+    "550": Branch("trixie", CURRENT, "nvidia-open-kernel-source"),
 }
 
 # CuPy with the CUDA libraries that it loads, for the guest's Python 3.11. ptxas of the oldest toolkit makes cubins that
@@ -132,8 +132,8 @@ def keep_readable(unpacked: Path, place: Path, top: str) -> None:
 def fetch_sources(name: str) -> Path:
     """The readable part of a branch's kernel module sources: headers and C files only.
 
-    535 and 550: the whole open tree (`kernel-open/`, `src/common/sdk/nvidia/inc/`, ...). 418 to 470: what the -dkms
-    package compiles (`common/inc`, `nvidia`, `nvidia-uvm`); the RM's own headers are not published for these.
+    535: the whole open tree (`kernel-open/`, `src/common/sdk/nvidia/inc/`, ...). The others: what is compiled around
+    the binary part (`common/inc`, `nvidia`, `nvidia-uvm`).
     """
     branch = branch_of(name)
 
@@ -148,7 +148,10 @@ def fetch_sources(name: str) -> Path:
         else:
             unpacked.mkdir()
             Suite(branch.suite).unpack([branch.source], unpacked)
-            keep_readable(unpacked, place, "usr/src/[^/]+")
+            for archive in sorted(unpacked.rglob("*.tar.xz")):
+                with tarfile.open(archive) as opened:
+                    opened.extractall(unpacked, filter="data")
+            keep_readable(unpacked, place, "(usr/src|modules)/[^/]+")
         shutil.rmtree(unpacked)
 
     return ensure(cache_root() / "nvidia-src" / name, [2, branch.suite, branch.source], build, f"NVIDIA {name} sources")
