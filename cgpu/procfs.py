@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""/proc/cgpu_km, the kernel module's interface: read and written here and nowhere else.
+
+The root is a parameter: tests build the tree in a folder. Refusals of the kernel become errors that name the command
+and say what the number means.
+"""
+
+import errno
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cgpu.core.errors import UnavailableError
+
+FOLDER: Final = "cgpu_km"
+_NUMBERS: Final = ("gpu", "inst", "mem", "used", "weight", "highprio", "busy_ns", "oom")
+_DEVICES: Final = ("dev", "ctl", "uvm")
+_ID: Final = re.compile(r"[0-9a-f]{12}", re.ASCII)
+_MEANINGS: Final[dict[int, str]] = {
+    errno.EINVAL: "the module refuses a value; its log (dmesg) names it",
+    errno.EEXIST: "this instance exists already",
+    errno.EBUSY: "it is in use: mounted, held by a process, or smaller than what is used",
+    errno.ENOSPC: "the card has no free instance, or its memory would be passed",
+    errno.ENODEV: "the card is not attached to the module",
+    errno.ENOENT: "there is no such instance or GPU",
+    errno.EACCES: "root is needed",
+    errno.EPERM: "root is needed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One line of inst_ctl: one instance on one GPU. Sizes in bytes, busy time in ns, device numbers (major, minor)."""
+
+    id: str
+    gpu: int  # NVIDIA minor
+    inst: int
+    mem: int
+    used: int
+    weight: int
+    highprio: int
+    busy_ns: int
+    oom: int
+    dev: tuple[int, int]
+    ctl: tuple[int, int]
+    uvm: tuple[int, int]
+
+
+def parse_instance(line: str) -> Instance:
+    """Read a line of inst_ctl; keys that are not known yet are left out. Raises UnavailableError with the line."""
+    id_, *rest = line.split()
+    pairs = dict(part.split("=", 1) for part in rest if "=" in part)
+    try:
+        numbers = {key: int(pairs[key]) for key in _NUMBERS}
+        devices = {key: _device(pairs[key]) for key in _DEVICES}
+    except (KeyError, ValueError) as error:
+        raise UnavailableError(f"/proc/cgpu_km/inst_ctl: {line.strip()[:200]!r} cannot be read ({error!r})") from error
+    return Instance(id=id_, **numbers, **devices)  # type: ignore[arg-type]
+
+
+def _device(text: str) -> tuple[int, int]:
+    major, minor = text.split(":")
+    return int(major), int(minor)
+
+
+class CgpuProc:
+    """The tree under `root`/cgpu_km."""
+
+    def __init__(self, root: Path = Path("/proc")) -> None:
+        """`root`: /proc, or a folder that stands for it."""
+        self.path = root / FOLDER
+
+    def version(self) -> str | None:
+        """Version of the running core, None when the module is not loaded."""
+        try:
+            return (self.path / "version").read_text().strip()
+        except OSError:
+            return None
+
+    def gpus(self) -> frozenset[int]:
+        """NVIDIA minors that the module has attached."""
+        try:
+            return frozenset(int(entry.name) for entry in self.path.iterdir() if entry.name.isdecimal())
+        except OSError:
+            return frozenset()
+
+    def instances(self) -> tuple[Instance, ...]:
+        """Every instance on every GPU. Raises UnavailableError when the module is not loaded."""
+        lines = self._read(self.path / "inst_ctl").splitlines()
+        return tuple(parse_instance(line) for line in lines if line.strip())
+
+    def create(self, id_: str, gpu: int, mem: int, weight: int | None = None, highprio: bool = False) -> None:
+        """Make an instance on one GPU (NVIDIA minor) with `mem` bytes. Raises UnavailableError with the kernel's reason."""
+        if not _ID.fullmatch(id_):
+            raise UnavailableError(f"instance id {id_!r}: must be 12 hex digits")
+        words = ["create", id_, f"gpu={gpu}", f"mem={mem}"]
+        words += [f"weight={weight}"] if weight is not None else []
+        words += ["highprio=1"] if highprio else []
+        self._write(self.path / "inst_ctl", " ".join(words))
+
+    def destroy(self, id_: str) -> None:
+        """End an instance on all its GPUs. Raises UnavailableError, for example while a process holds its devices."""
+        self._write(self.path / "inst_ctl", f"destroy {id_}")
+
+    def get_gpu(self, gpu: int, name: str) -> int:
+        """A number of one GPU: policy, max_inst, free_weight, prio_ratio, major. Raises UnavailableError."""
+        return self._number(self.path / str(gpu) / name)
+
+    def set_gpu(self, gpu: int, name: str, value: int) -> None:
+        """Write a number of one GPU. Raises UnavailableError with the kernel's reason."""
+        self._write(self.path / str(gpu) / name, str(value))
+
+    def set_instance(self, gpu: int, id_: str, name: str, value: int) -> None:
+        """Write memsize (bytes), weight or highprio of an instance. Raises UnavailableError with the kernel's reason."""
+        self._write(self.path / str(gpu) / id_ / name, str(value))
+
+    def _number(self, path: Path) -> int:
+        text = self._read(path)
+        try:
+            return int(text)
+        except ValueError as error:
+            raise UnavailableError(f"{path}: {text[:80]!r} is no number") from error
+
+    def _read(self, path: Path) -> str:
+        try:
+            return path.read_text()
+        except OSError as error:
+            raise UnavailableError(f"{path}: {_why(error)}") from error
+
+    def _write(self, path: Path, text: str) -> None:
+        """One write call, since the kernel reads one command a line and answers per call."""
+        try:
+            handle = os.open(path, os.O_WRONLY)
+            try:
+                os.write(handle, f"{text}\n".encode())
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise UnavailableError(f"{path}: {text!r} was refused: {_why(error)}") from error
+
+
+def _why(error: OSError) -> str:
+    meaning = _MEANINGS.get(error.errno or 0)
+    return f"{error.strerror} ({meaning})" if meaning else str(error.strerror)
