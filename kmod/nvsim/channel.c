@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Channels: a ring of GPFIFO entries, each naming a piece of pushbuffer, whose
+ * words are headers and method data. GP_PUT is latched only when the doorbell
+ * rings (Volta and later) or polled (Pascal, which has no doorbell).
+ */
+#include "engine.h"
+
+#define METHODS_A_TURN	(64 << 10)
+#define MAX_ENTRIES	(1 << 16)
+
+enum mode { INCREASING = 1, CONSTANT = 3, IMMEDIATE = 4, ONE_INCREASING = 5, END = 7 };
+
+static struct nvsim_mem *mem_of(struct nvsim_object *object, u32 handle)
+{
+	struct nvsim_object *memory = nvsim_object_find(object->client, handle);
+
+	return memory && memory->mem ? nvsim_mem_get(memory->mem) : NULL;
+}
+
+/* Pascal: the channel itself has the page with GP_GET and GP_PUT. */
+static u32 make_userd(struct nvsim_object *object)
+{
+	struct nvsim_channel *channel = object->channel;
+	u32 status;
+
+	status = nvsim_mem_new(object->gpu, object->class, 4096, NULL,
+			       &object->mem);
+	if (status)
+		return status;
+	channel->own_userd = true;
+	channel->userd = nvsim_mem_get(object->mem);
+	channel->userd_offset = channel->id * USERD_BYTES & 4095;
+	return NV_OK;
+}
+
+static u32 make_tsg(struct nvsim_object *object)
+{
+	struct nvsim_channel *channel = object->channel;
+	struct nvsim_object *parent;
+
+	parent = nvsim_object_find(object->client, object->parent);
+	if (parent && parent->tsg) {
+		channel->tsg = parent->tsg;
+		return NV_OK;
+	}
+	channel->tsg = kzalloc(sizeof(*channel->tsg), GFP_KERNEL);
+	if (!channel->tsg)
+		return NV_ERR_NO_MEMORY;
+	channel->own_tsg = true;
+	nvsim_tsg_init(channel->tsg, object->gpu, object->client->task);
+	channel->tsg->handle = object->handle;
+	return NV_OK;
+}
+
+static void depend(struct nvsim_object *object, const u8 *params)
+{
+	static const u8 offsets[] = { NV_CHANNEL_CONTEXT_SHARE, NV_CHANNEL_VASPACE };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(offsets); i++) {
+		u32 handle = get32(params, offsets[i]);
+		struct nvsim_object *on = nvsim_object_find(object->client, handle);
+
+		if (on && on != object)
+			object->depends[i] = handle;
+	}
+}
+
+/**
+ * nvsim_channel_new() - Makes a channel of a GPFIFO object.
+ * @object: the object
+ * @params: NV_CHANNEL_ALLOC_PARAMS
+ *
+ * Context: lock held; the object's end frees what was made, also after a failure.
+ * Return: RM status.
+ */
+u32 nvsim_channel_new(struct nvsim_object *object, const u8 *params)
+{
+	struct nvsim_channel *channel = kvzalloc(sizeof(*channel), GFP_KERNEL);
+	u32 status;
+
+	if (!channel)
+		return NV_ERR_NO_MEMORY;
+	INIT_LIST_HEAD(&channel->ready);
+	INIT_LIST_HEAD(&channel->queued);
+	object->channel = channel;
+	channel->object = object;
+	channel->client = object->client;
+	channel->gpu = object->gpu;
+	channel->id = nvsim.next_channel++;
+	channel->gpfifo = get64(params, NV_CHANNEL_GPFIFO);
+	channel->entries = get32(params, NV_CHANNEL_ENTRIES);
+	channel->engine = get32(params, NV_CHANNEL_ENGINE);
+	list_add_tail(&channel->node, &channel->gpu->channels);
+	status = make_tsg(object);
+	if (status)
+		return status;
+	if (!channel->entries || channel->entries > MAX_ENTRIES)
+		return NV_ERR_INVALID_ARGUMENT;
+	channel->notifier = mem_of(object, get32(params, NV_CHANNEL_ERROR));
+	depend(object, params);
+	if (!get32(params, NV_CHANNEL_USERD))
+		return make_userd(object);
+	channel->userd = mem_of(object, get32(params, NV_CHANNEL_USERD));
+	channel->userd_offset = get64(params, NV_CHANNEL_USERD_OFFSET);
+	return channel->userd ? NV_OK : NV_ERR_NOT_FOUND;
+}
+
+/**
+ * nvsim_channel_free() - Ends a channel.
+ * @channel: the channel
+ *
+ * Context: lock held.
+ */
+void nvsim_channel_free(struct nvsim_channel *channel)
+{
+	u32 i;
+
+	if (channel->kernel.pending)
+		nvsim_gr_dequeue(channel);
+	list_del(&channel->node);
+	list_del(&channel->ready);
+	if (channel->own_tsg) {
+		nvsim_tsg_exit(channel->tsg);
+		kfree(channel->tsg);
+	}
+	if (channel->userd)
+		nvsim_mem_put(channel->userd);
+	if (channel->notifier)
+		nvsim_mem_put(channel->notifier);
+	for (i = 0; i < ARRAY_SIZE(channel->registers); i++)
+		kvfree(channel->registers[i]);
+	kvfree(channel);
+}
+
+/**
+ * nvsim_channel_ready() - Lets the engine look at a channel.
+ * @channel: the channel
+ *
+ * Context: lock held.
+ */
+void nvsim_channel_ready(struct nvsim_channel *channel)
+{
+	if (!channel->dead)
+		list_move_tail(&channel->ready, &channel->gpu->ready);
+}
+
+static void notify_error(struct nvsim_channel *channel, u32 xid)
+{
+	u64 left;
+	u8 *notifier;
+
+	if (!channel->notifier)
+		return;
+	notifier = nvsim_mem_at(channel->notifier, 0, &left);
+	if (!notifier)
+		return;
+	put64(notifier, 0, nvsim_host_now());
+	put32(notifier, NV_NOTIFICATION_INFO32, xid);
+	put16(notifier, NV_NOTIFICATION_INFO16, 1);
+	smp_store_release((u16 *)(notifier + NV_NOTIFICATION_STATUS), 0xffff);
+}
+
+/**
+ * nvsim_channel_fail() - A channel dies of an error.
+ * @channel: the channel
+ * @xid: error code for its notifier
+ *
+ * Context: lock held.
+ */
+void nvsim_channel_fail(struct nvsim_channel *channel, u32 xid)
+{
+	if (channel->dead)
+		return;
+	channel->dead = true;
+	if (channel->kernel.pending)
+		nvsim_gr_dequeue(channel);
+	list_del_init(&channel->ready);
+	notify_error(channel, xid);
+	nvsim_host_log("GPU %u: Xid %u, pid %u, channel %u\n", channel->gpu->minor,
+		       xid, nvsim_host_task_global(channel->client->task),
+		       channel->id);
+	nvsim_raise_error(channel->gpu, channel->client);
+}
+
+static u32 *userd_word(struct nvsim_channel *channel, u32 offset)
+{
+	u64 left;
+
+	return nvsim_mem_at(channel->userd, channel->userd_offset + offset, &left);
+}
+
+static void latch(struct nvsim_channel *channel)
+{
+	u32 *put = userd_word(channel, USERD_GP_PUT);
+	u32 value;
+
+	if (!put || channel->dead)
+		return;
+	value = READ_ONCE(*put) % channel->entries;
+	if (value == channel->put)
+		return;
+	if (channel->get == channel->put && !channel->in_buffer &&
+	    !channel->kernel.pending)
+		channel->time_ns = max(channel->time_ns, nvsim_host_now());
+	channel->put = value;
+	nvsim_channel_ready(channel);
+}
+
+static void latch_client(struct nvsim_gpu *gpu, const struct nvsim_client *client)
+{
+	struct nvsim_channel *channel;
+
+	list_for_each_entry(channel, &gpu->channels, node)
+		if (channel->client == client)
+			latch(channel);
+}
+
+/**
+ * nvsim_doorbell_poll() - Sees which clients rang, and latches their rings.
+ * @gpu: card
+ *
+ * The token is not trusted: two channels that ring at once overwrite each
+ * other's, so every channel of the page's client is looked at.
+ *
+ * Context: lock held.
+ */
+void nvsim_doorbell_poll(struct nvsim_gpu *gpu)
+{
+	struct nvsim_channel *channel;
+	struct nvsim_object *object;
+	u64 left;
+
+	list_for_each_entry(object, &gpu->doorbells, doorbell) {
+		u32 *bell = nvsim_mem_at(object->mem, USERMODE_DOORBELL, &left);
+
+		if (bell && xchg(bell, ~0u) != ~0u)
+			latch_client(gpu, object->client);
+	}
+	list_for_each_entry(channel, &gpu->channels, node)
+		if (channel->own_userd)
+			latch(channel);
+}
+
+static bool next_entry(struct nvsim_channel *channel)
+{
+	u32 low, high;
+
+	if (channel->get == channel->put)
+		return false;
+	if (!nvsim_read32(channel, channel->gpfifo + 8ull * channel->get, &low) ||
+	    !nvsim_read32(channel, channel->gpfifo + 8ull * channel->get + 4, &high))
+		return false;
+	channel->buffer = (u64)(high & 0xff) << 32 | (low & ~3u);
+	channel->words = high >> 10 & 0x1fffff;
+	channel->word = 0;
+	channel->left = 0;
+	channel->in_buffer = true;
+	return true;
+}
+
+static void end_entry(struct nvsim_channel *channel)
+{
+	u32 *get = userd_word(channel, USERD_GP_GET);
+
+	channel->in_buffer = false;
+	channel->entries_done++;
+	channel->get = (channel->get + 1) % channel->entries;
+	if (get)
+		smp_store_release(get, channel->get);
+}
+
+static void header(struct nvsim_channel *channel, u32 word)
+{
+	channel->mode = word >> 29;
+	channel->left = word >> 16 & 0x1fff;
+	channel->subchannel = word >> 13 & 7;
+	channel->method = (word & 0xfff) << 2;
+	if (channel->mode == END)
+		channel->word = channel->words;
+	if (channel->mode != INCREASING && channel->mode != CONSTANT &&
+	    channel->mode != ONE_INCREASING)
+		channel->left = 0;
+}
+
+static void step_method(struct nvsim_channel *channel)
+{
+	channel->left--;
+	if (channel->mode != CONSTANT)
+		channel->method = (channel->method + 4) & 0x3fff;
+	if (channel->mode == ONE_INCREASING)
+		channel->mode = CONSTANT;
+}
+
+/* One word of pushbuffer; NVSIM_DONE moves on, else the word comes again. */
+static enum nvsim_verdict one_word(struct nvsim_channel *channel, u32 word)
+{
+	enum nvsim_verdict verdict = NVSIM_DONE;
+
+	if (channel->left) {
+		verdict = nvsim_method(channel, channel->subchannel,
+				       channel->method, word);
+		if (verdict == NVSIM_DONE)
+			step_method(channel);
+	} else if (word >> 29 == IMMEDIATE) {
+		verdict = nvsim_method(channel, word >> 13 & 7,
+				       (word & 0xfff) << 2, word >> 16 & 0x1fff);
+	} else {
+		header(channel, word);
+	}
+	if (verdict == NVSIM_DONE)
+		channel->word++;
+	return verdict;
+}
+
+static enum nvsim_verdict run_buffer(struct nvsim_channel *channel, u32 *budget)
+{
+	const u32 *words = NULL;
+	u64 left = 0;
+
+	while (channel->word < channel->words && *budget) {
+		enum nvsim_verdict verdict;
+
+		if (left < 4) {
+			u64 va = channel->buffer + 4ull * channel->word;
+
+			words = nvsim_at(channel, va, &left);
+			if (!words) {
+				nvsim_fault(channel, va, "pushbuffer");
+				return NVSIM_WAIT;
+			}
+		}
+		verdict = one_word(channel, READ_ONCE(*words));
+		if (verdict != NVSIM_DONE || channel->dead)
+			return verdict;
+		words++;
+		left -= 4;
+		--*budget;
+	}
+	return NVSIM_DONE;
+}
+
+/* Where a channel goes when it cannot go on. */
+static void park(struct nvsim_channel *channel, enum nvsim_verdict verdict)
+{
+	if (channel->dead || verdict == NVSIM_BUSY)
+		list_del_init(&channel->ready);
+	else if (verdict == NVSIM_WAIT)
+		list_move_tail(&channel->ready, &channel->gpu->stalled);
+}
+
+/**
+ * nvsim_channel_run() - Executes a channel until it cannot go on.
+ * @channel: a channel on its card's ready list
+ *
+ * Context: lock held.
+ * Return: true when it did something.
+ */
+bool nvsim_channel_run(struct nvsim_channel *channel)
+{
+	u32 budget = METHODS_A_TURN;
+	u64 done = channel->entries_done;
+
+	if (channel->disabled || channel->dead) {
+		list_del_init(&channel->ready);
+		return false;
+	}
+	while (budget) {
+		enum nvsim_verdict verdict;
+
+		if (!channel->in_buffer && !next_entry(channel)) {
+			list_del_init(&channel->ready);
+			break;
+		}
+		verdict = run_buffer(channel, &budget);
+		if (verdict != NVSIM_DONE || channel->dead) {
+			park(channel, verdict);
+			break;
+		}
+		if (channel->word >= channel->words)
+			end_entry(channel);
+	}
+	return budget != METHODS_A_TURN || done != channel->entries_done;
+}

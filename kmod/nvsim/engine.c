@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* One turn of the engine over all cards. */
+#include "engine.h"
+
+#define ROUNDS_A_TURN	4096
+#define RETRY_NS	50000ull	/* a semaphore may be written by the processor */
+
+static void finish(struct nvsim_channel *channel)
+{
+	struct nvsim_kernel *kernel = &channel->kernel;
+	u32 i, memory;
+
+	for (i = 0; i < kernel->releases && !channel->dead; i++) {
+		struct nvsim_release *release = &kernel->release[i];
+
+		if (!release->reduce)
+			nvsim_release(channel, release->va, release->payload,
+				      release->words == 4);
+		else if (nvsim_read32(channel, release->va, &memory))
+			nvsim_write32(channel, release->va,
+				      nvsim_reduce(release->reduce & 7, memory,
+						   (u32)release->payload));
+	}
+	nvsim_channel_ready(channel);
+}
+
+/* One look at every ready channel; true when one of them did something. */
+static bool run_channels(struct nvsim_gpu *gpu)
+{
+	struct nvsim_channel *channel, *next;
+	LIST_HEAD(batch);
+	bool progress = false;
+
+	list_splice_init(&gpu->ready, &batch);
+	while (!list_empty(&batch)) {
+		channel = list_first_entry(&batch, struct nvsim_channel, ready);
+		list_move_tail(&channel->ready, &gpu->ready);
+		progress |= nvsim_channel_run(channel);
+	}
+	if (progress)
+		list_for_each_entry_safe(channel, next, &gpu->stalled, ready)
+			nvsim_channel_ready(channel);
+	return progress;
+}
+
+static u64 run_gpu(struct nvsim_gpu *gpu)
+{
+	struct nvsim_channel *channel;
+	u32 rounds = ROUNDS_A_TURN;
+	bool progress;
+	u64 now;
+
+	nvsim_doorbell_poll(gpu);
+	list_splice_tail_init(&gpu->stalled, &gpu->ready);
+	do {
+		progress = run_channels(gpu);
+		now = nvsim_host_now();
+		channel = nvsim_gr_advance(&gpu->gr, now);
+		if (channel)
+			finish(channel);
+	} while ((progress || channel) && --rounds);
+	if (!rounds)
+		return 0;
+	if (!list_empty(&gpu->stalled))
+		return min(nvsim_gr_next(&gpu->gr), now + RETRY_NS);
+	return nvsim_gr_next(&gpu->gr);
+}
+
+/**
+ * nvsim_engine_run() - Runs what can run on every card.
+ *
+ * Context: lock held.
+ * Return: ns at which there is more to do without a doorbell, 0 at once, ~0 never.
+ */
+u64 nvsim_engine_run(void)
+{
+	u64 next = ~0ull;
+	u32 i;
+
+	for (i = 0; i < nvsim.gpu_count; i++)
+		next = min(next, run_gpu(&nvsim.gpus[i]));
+	return next;
+}
+
+/**
+ * nvsim_engine_open() - Whether any channel exists.
+ *
+ * Context: lock held.
+ */
+bool nvsim_engine_open(void)
+{
+	u32 i;
+
+	for (i = 0; i < nvsim.gpu_count; i++)
+		if (!list_empty(&nvsim.gpus[i].channels))
+			return true;
+	return false;
+}
+
+/**
+ * nvsim_inject() - Kills channels by an Xid.
+ * @gpu: card
+ * @xid: code
+ * @pid: whose channels, as the first namespace numbers them; 0 = everybody's
+ *
+ * Context: lock not held.
+ * Return: how many channels died.
+ */
+u32 nvsim_inject(u32 gpu, u32 xid, u32 pid)
+{
+	struct nvsim_channel *channel;
+	u32 count = 0;
+
+	if (gpu >= nvsim.gpu_count)
+		return 0;
+	nvsim_lock();
+	list_for_each_entry(channel, &nvsim.gpus[gpu].channels, node) {
+		u32 owner = nvsim_host_task_global(channel->client->task);
+
+		if (channel->dead || (pid && owner != pid))
+			continue;
+		nvsim_channel_fail(channel, xid);
+		count++;
+	}
+	nvsim_unlock();
+	return count;
+}

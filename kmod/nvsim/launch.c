@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Launches: a QMD (queue meta data, 64 words in memory) says how large a grid is,
+ * where its parameters lie and which semaphores it releases at its end. The bit
+ * positions are of the public class headers, by the major version of the QMD.
+ */
+#include "engine.h"
+
+#define MAX_DURATION_NS		100000000000ull
+
+struct bits {
+	u16 high, low;
+};
+
+struct release_layout {
+	u8 count;
+	u16 enable, enable_step;
+	u16 base, step;		/* address low at base, the rest behind it */
+	u8 address_high;	/* how many bits */
+	u8 payload;		/* distance of the payload from base */
+	struct bits size;	/* one word or four, relative to base */
+	u8 one_word;		/* value of size that means one word */
+	u16 reduce;		/* enable bit relative to base, 0 none */
+};
+
+struct qmd_layout {
+	u8 version;
+	struct bits grid[3], block[3];
+	struct bits bank_low, bank_high;
+	u8 bank_shift;
+	u16 bank_valid;
+	struct release_layout release;
+};
+
+static const struct qmd_layout layouts[] = {
+	{
+		.version = 2,
+		.grid = { { 415, 384 }, { 431, 416 }, { 463, 448 } },
+		.block = { { 607, 592 }, { 623, 608 }, { 639, 624 } },
+		.bank_low = { 1055, 1024 }, .bank_high = { 1072, 1056 },
+		.bank_valid = 640,
+		.release = {
+			.count = 2, .enable = 138, .enable_step = 1,
+			.base = 736, .step = 96, .address_high = 8, .payload = 64,
+			.size = { 63, 63 }, .one_word = 1, .reduce = 58,
+		},
+	}, {
+		.version = 3,
+		.grid = { { 415, 384 }, { 431, 416 }, { 463, 448 } },
+		.block = { { 607, 592 }, { 623, 608 }, { 639, 624 } },
+		.bank_low = { 1055, 1024 }, .bank_high = { 1072, 1056 },
+		.bank_valid = 640,
+		.release = {
+			.count = 2, .enable = 823, .enable_step = 128,
+			.base = 768, .step = 128, .address_high = 8, .payload = 64,
+			.size = { 63, 62 }, .one_word = 1,
+		},
+	}, {
+		.version = 4,
+		.grid = { { 1055, 1024 }, { 1071, 1056 }, { 1103, 1088 } },
+		.block = { { 1167, 1152 }, { 1183, 1168 }, { 1199, 1184 } },
+		.bank_low = { 1567, 1536 }, .bank_high = { 1586, 1568 },
+		.bank_shift = 6, .bank_valid = 416,
+		.release = {
+			.count = 3, .enable = 320, .enable_step = 16,
+			.base = 640, .step = 128, .address_high = 25, .payload = 64,
+			.size = { 0, 0 }, .one_word = 1,
+		},
+	},
+};
+
+static u64 take(const u32 *qmd, u32 high, u32 low)
+{
+	u64 value = 0;
+	u32 bit;
+
+	for (bit = high + 1; bit-- > low;)
+		value = value << 1 | (qmd[bit / 32] >> bit % 32 & 1);
+	return value;
+}
+
+static u64 field(const u32 *qmd, struct bits bits)
+{
+	return take(qmd, bits.high, bits.low);
+}
+
+static const struct qmd_layout *layout_of(const u32 *qmd)
+{
+	u32 version = take(qmd, 583, 580), i;
+
+	for (i = 0; i < ARRAY_SIZE(layouts); i++)
+		if (layouts[i].version == version)
+			return &layouts[i];
+	return NULL;
+}
+
+static bool one_word(const u32 *qmd, const struct release_layout *layout,
+		     u32 index, u32 base)
+{
+	if (!layout->size.high)	/* version 4 keeps it beside the enable bit */
+		return take(qmd, layout->enable + index * layout->enable_step + 2,
+			    layout->enable + index * layout->enable_step + 1);
+	return take(qmd, base + layout->size.high, base + layout->size.low) ==
+	       layout->one_word;
+}
+
+static void read_release(struct nvsim_kernel *kernel, const u32 *qmd,
+			 const struct release_layout *layout, u32 index)
+{
+	u32 base = layout->base + index * layout->step;
+	u32 enable = layout->enable + index * layout->enable_step;
+	struct nvsim_release *release = &kernel->release[kernel->releases];
+
+	if (!take(qmd, enable, enable))
+		return;
+	release->va = take(qmd, base + 31 + layout->address_high, base + 32) << 32 |
+		      take(qmd, base + 31, base);
+	release->payload = take(qmd, base + layout->payload + 31,
+				base + layout->payload);
+	release->words = one_word(qmd, layout, index, base) ? 1 : 4;
+	release->reduce = 0;
+	if (layout->reduce && take(qmd, base + layout->reduce, base + layout->reduce))
+		release->reduce = 8 | take(qmd, base + 54, base + 52);
+	kernel->releases++;
+}
+
+static bool read_qmd(struct nvsim_channel *channel, u64 va,
+		     struct nvsim_launch *launch)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(launch->qmd); i++)
+		if (!nvsim_read32(channel, va + 4 * i, &launch->qmd[i]))
+			return false;
+	return true;
+}
+
+static void decode(struct nvsim_launch *launch, const struct qmd_layout *layout)
+{
+	const u32 *qmd = launch->qmd;
+	u32 i;
+
+	launch->version = layout->version;
+	for (i = 0; i < 3; i++) {
+		launch->grid[i] = field(qmd, layout->grid[i]);
+		launch->block[i] = field(qmd, layout->block[i]);
+	}
+	launch->bank = (field(qmd, layout->bank_high) << 32 |
+			field(qmd, layout->bank_low)) << layout->bank_shift;
+	launch->bank_valid = take(qmd, layout->bank_valid, layout->bank_valid);
+	launch->program = take(qmd, 1584, 1568) << 32 | take(qmd, 1567, 1536);
+}
+
+/* Where a kernel's parameters begin in its first constant bank. */
+static u32 params_offset(const struct nvsim_card *card)
+{
+	if (card->sm >= 0x900)
+		return 0x210;
+	return card->sm >= 0x700 ? 0x160 : 0x140;
+}
+
+/*
+ * A test kernel tells its duration by its first parameter: a number that is no
+ * mapped address. Every other kernel takes the machine's kernel_ns.
+ */
+static u64 duration(struct nvsim_channel *channel, u64 params)
+{
+	u64 left, first = 0;
+	void *at = nvsim_at(channel, params, &left);
+
+	if (!at || left < sizeof(first))
+		return nvsim.kernel_ns;
+	first = get64(at, 0);
+	if (!first || first > MAX_DURATION_NS || nvsim_at(channel, first, NULL))
+		return nvsim.kernel_ns;
+	return first;
+}
+
+/**
+ * nvsim_launch() - Starts a kernel.
+ * @channel: channel without a pending kernel
+ * @qmd_va: address of its QMD
+ *
+ * Context: lock held.
+ * Return: NVSIM_DONE.
+ */
+enum nvsim_verdict nvsim_launch(struct nvsim_channel *channel, u64 qmd_va)
+{
+	struct nvsim_kernel *kernel = &channel->kernel;
+	const struct qmd_layout *layout;
+	struct nvsim_launch launch;
+	u64 params;
+	u32 i;
+
+	if (!read_qmd(channel, qmd_va, &launch))
+		return NVSIM_DONE;
+	layout = layout_of(launch.qmd);
+	if (!layout) {
+		nvsim_host_log("channel %u: QMD version %llu is not known\n",
+			       channel->id, take(launch.qmd, 583, 580));
+		nvsim_channel_fail(channel, 13);
+		return NVSIM_DONE;
+	}
+	decode(&launch, layout);
+	params = launch.bank + params_offset(channel->gpu->card);
+	memset(kernel, 0, sizeof(*kernel));
+	for (i = 0; i < layout->release.count; i++)
+		read_release(kernel, launch.qmd, &layout->release, i);
+	if (launch.bank_valid && !nvsim_builtin(channel, &launch, params))
+		kernel->left_ns = duration(channel, params);
+	kernel->ready_ns = channel->time_ns;
+	channel->launches++;
+	nvsim_gr_enqueue(channel);
+	return NVSIM_DONE;
+}

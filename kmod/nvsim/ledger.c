@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The texts of the proc files. */
+#include "rm.h"
+
+/**
+ * nvsim_uuid_text() - A GPU's UUID as nvidia-smi shows it.
+ * @to: text
+ * @room: its bytes, at least 41
+ * @uuid: 16 bytes
+ *
+ * Return: its length.
+ */
+u32 nvsim_uuid_text(char *to, u32 room, const u8 *uuid)
+{
+	return scnprintf(to, room,
+			 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+			 uuid[0], uuid[1], uuid[2], uuid[3], uuid[4], uuid[5],
+			 uuid[6], uuid[7], uuid[8], uuid[9], uuid[10], uuid[11],
+			 uuid[12], uuid[13], uuid[14], uuid[15]);
+}
+
+void nvsim_proc_version(nvsim_print print, void *to)
+{
+	print(to, "NVRM version: NVIDIA UNIX x86_64 Kernel Module  %s  Thu Jan  1 00:00:00 UTC 1970\n",
+	      nvsim.version);
+	print(to, "GCC version:  nvsim\n");
+}
+
+void nvsim_proc_params(nvsim_print print, void *to)
+{
+	print(to, "ResmanDebugLevel: 4294967295\nModifyDeviceFiles: 0\n");
+	print(to, "DeviceFileUID: 0\nDeviceFileGID: 0\nDeviceFileMode: 438\n");
+}
+
+void nvsim_proc_information(nvsim_print print, void *to,
+			    const struct nvsim_gpu *gpu)
+{
+	char uuid[48];
+
+	nvsim_uuid_text(uuid, sizeof(uuid), gpu->uuid);
+	print(to, "Model: \t\t %s\nIRQ:   \t\t 11\nGPU UUID: \t %s\n",
+	      gpu->card->product, uuid);
+	print(to, "Video BIOS: \t ??.??.??.??.??\nBus Type: \t PCIe\nDMA Size: \t 47 bits\n");
+	print(to, "DMA Mask: \t 0x7fffffffffff\nBus Location: \t 0000:%02x:00.0\n",
+	      gpu->bus);
+	print(to, "Device Minor: \t %u\nGPU Firmware: \t N/A\n", gpu->minor);
+	print(to, "GPU Excluded:\t No\n");
+}
+
+static void print_client(nvsim_print print, void *to,
+			 const struct nvsim_client *client)
+{
+	u32 i, channels = 0;
+	struct nvsim_object *object;
+
+	list_for_each_entry(object, &client->objects, node)
+		channels += !!object->channel;
+	print(to, "client %x pid %u objects %u channels %u", client->handle,
+	      nvsim_host_task_global(client->task), client->count, channels);
+	for (i = 0; i < nvsim.gpu_count; i++)
+		print(to, " fb%u %llu", i, nvsim_memory_of(client, &nvsim.gpus[i]));
+	print(to, "\n");
+}
+
+static void print_gpu(nvsim_print print, void *to, const struct nvsim_gpu *gpu)
+{
+	struct nvsim_channel *channel;
+	struct nvsim_tsg *tsg;
+
+	print(to, "gpu %u card %s total %llu used %llu busy_ns %llu\n", gpu->minor,
+	      gpu->card->name, gpu->total, gpu->used, gpu->gr.busy_ns);
+	list_for_each_entry(tsg, &gpu->gr.tsgs, node)
+		print(to, "tsg %u pid %u handle %x timeslice_us %llu busy_ns %llu\n",
+		      gpu->minor, nvsim_host_task_global(tsg->task), tsg->handle,
+		      div_u64(tsg->timeslice_ns, 1000), tsg->busy_ns);
+	list_for_each_entry(channel, &gpu->channels, node)
+		print(to, "channel %u id %u pid %u tsg %x busy_ns %llu launches %llu entries %llu get %u put %u%s\n",
+		      gpu->minor, channel->id,
+		      nvsim_host_task_global(channel->client->task),
+		      channel->tsg->handle, channel->busy_ns, channel->launches,
+		      channel->entries_done, channel->get, channel->put,
+		      channel->dead ? " dead" : "");
+}
+
+/**
+ * nvsim_ledger() - /proc/nvsim: one fact a line, words then numbers.
+ * @print: prints
+ * @to: where
+ *
+ * Context: lock not held.
+ */
+void nvsim_ledger(nvsim_print print, void *to)
+{
+	struct nvsim_client *client;
+	u32 i;
+
+	nvsim_lock();
+	print(to, "nvsim branch %u version %s ioctls %llu faults %llu\n",
+	      nvsim.branch->number, nvsim.version, nvsim.ioctls, nvsim.faults);
+	for (i = 0; i < nvsim.gpu_count; i++)
+		print_gpu(print, to, &nvsim.gpus[i]);
+	list_for_each_entry(client, &nvsim.clients, node)
+		print_client(print, to, client);
+	nvsim_unlock();
+}

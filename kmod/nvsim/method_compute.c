@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Methods of the compute class: inline copies, launches, report semaphores. */
+#include "engine.h"
+
+#define QMD_WORDS		64
+#define LAST_QMD_WORD		(0x320 + 4 * (QMD_WORDS - 1))
+#define REPORT_REDUCE		BIT(3)
+#define REPORT_AWAKEN		BIT(20)
+#define REPORT_ONE_WORD		BIT(28)
+
+static u32 value(const struct nvsim_call *call, u32 method)
+{
+	return nvsim_register(call->channel, call->subchannel, method);
+}
+
+static u64 pair(const struct nvsim_call *call, u32 method)
+{
+	return (u64)value(call, method) << 32 | value(call, method + 4);
+}
+
+static enum nvsim_verdict inline_start(struct nvsim_call *call)
+{
+	struct nvsim_channel *channel = call->channel;
+	u64 bytes = (u64)value(call, 0x180) * value(call, 0x184);
+
+	channel->inline_va = pair(call, 0x188);
+	channel->inline_left = min_t(u64, bytes, 1 << 20);
+	channel->inline_at = 0;
+	return NVSIM_DONE;
+}
+
+static void inline_end(const struct nvsim_call *call)
+{
+	u32 flags = value(call, 0x1b0);
+
+	if ((flags >> 4 & 3) == 2)
+		nvsim_release(call->channel, pair(call, 0x1dc), value(call, 0x1e4),
+			      !(flags >> 12 & 1));
+}
+
+static enum nvsim_verdict inline_data(struct nvsim_call *call)
+{
+	struct nvsim_channel *channel = call->channel;
+	u32 line = value(call, 0x180), at = channel->inline_at;
+	u32 bytes = min(channel->inline_left, 4u);
+	u64 va, left = 0;
+	void *to;
+
+	if (!bytes || !line)
+		return NVSIM_DONE;
+	va = channel->inline_va + (u64)(at / line) * value(call, 0x190) + at % line;
+	to = nvsim_at(channel, va, &left);
+	if (!to || left < bytes) {
+		nvsim_fault(channel, va, "inline data");
+		return NVSIM_DONE;
+	}
+	memcpy(to, &call->value, bytes);
+	channel->inline_at += bytes;
+	channel->inline_left -= bytes;
+	if (!channel->inline_left)
+		inline_end(call);
+	return NVSIM_DONE;
+}
+
+static enum nvsim_verdict inline_qmd(struct nvsim_call *call)
+{
+	u64 va = ((u64)value(call, 0x318) << 32 | value(call, 0x31c)) << 8;
+	u32 i;
+
+	for (i = 0; i < QMD_WORDS && !call->channel->dead; i++)
+		nvsim_write32(call->channel, va + 4 * i, value(call, 0x320 + 4 * i));
+	return call->channel->dead ? NVSIM_DONE : nvsim_launch(call->channel, va);
+}
+
+static enum nvsim_verdict launch_sent(struct nvsim_call *call)
+{
+	return nvsim_launch(call->channel, (u64)value(call, 0x2b4) << 8);
+}
+
+static enum nvsim_verdict signaling_pcas_b(struct nvsim_call *call)
+{
+	return call->value & 2 ? launch_sent(call) : NVSIM_DONE;
+}
+
+static enum nvsim_verdict signaling_pcas2_b(struct nvsim_call *call)
+{
+	return (call->value & 15) >= 2 ? launch_sent(call) : NVSIM_DONE;
+}
+
+static void report_write(struct nvsim_call *call)
+{
+	u64 va = pair(call, 0x1b00);
+	u32 payload = value(call, 0x1b08), memory;
+
+	if (!(call->value & REPORT_REDUCE))
+		nvsim_release(call->channel, va, payload,
+			      !(call->value & REPORT_ONE_WORD));
+	else if (nvsim_read32(call->channel, va, &memory))
+		nvsim_write32(call->channel, va,
+			      nvsim_reduce(call->value >> 9 & 7, memory, payload));
+}
+
+static enum nvsim_verdict report_semaphore(struct nvsim_call *call)
+{
+	if (!(call->value & 3))
+		report_write(call);
+	if ((call->value & REPORT_AWAKEN) || (call->value & 3) == 3)
+		nvsim_raise(call->channel->gpu, call->channel->client);
+	return NVSIM_DONE;
+}
+
+static enum nvsim_verdict wait_for_idle(struct nvsim_call *call)
+{
+	return NVSIM_DONE;
+}
+
+const struct nvsim_method nvsim_methods_compute[] = {
+	{ NVSIM_COMPUTE, true, 0x110, "WAIT_FOR_IDLE", wait_for_idle },
+	{ NVSIM_COMPUTE, true, 0x1b0, "LAUNCH_DMA", inline_start },
+	{ NVSIM_COMPUTE, false, 0x1b4, "LOAD_INLINE_DATA", inline_data },
+	{ NVSIM_COMPUTE, true, 0x2bc, "SEND_SIGNALING_PCAS_B", signaling_pcas_b },
+	{ NVSIM_COMPUTE, true, 0x2c0, "SEND_SIGNALING_PCAS2_B", signaling_pcas2_b },
+	{ NVSIM_COMPUTE, true, LAST_QMD_WORD, "LOAD_INLINE_QMD_DATA(63)", inline_qmd },
+	{ NVSIM_COMPUTE, true, 0x1b0c, "REPORT_SEMAPHORE_D", report_semaphore },
+	{ }
+};
