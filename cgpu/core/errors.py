@@ -11,6 +11,10 @@ CgpuError
 │   └── SettingError      a setting, flag or file of ours
 ├── PlacementError        no card takes the claim at this moment
 └── UnavailableError      something outside does not answer or refuses
+    ├── NotFoundError     it answers that the thing does not exist
+    ├── ConflictError     it answers that the thing has changed or exists already: look again, then retry
+    ├── ForbiddenError    it answers that we may not
+    └── ExpiredError      it answers that our version is too old: list anew
 """
 
 
@@ -52,3 +56,19 @@ class PlacementError(CgpuError):
 
 class UnavailableError(CgpuError):
     """Something outside does not answer or refuses."""
+
+
+class NotFoundError(UnavailableError):
+    """The other side answers that the thing does not exist."""
+
+
+class ConflictError(UnavailableError):
+    """The other side answers that the thing has changed or exists already."""
+
+
+class ForbiddenError(UnavailableError):
+    """The other side answers that we may not."""
+
+
+class ExpiredError(UnavailableError):
+    """The other side answers that our version of the world is too old."""

@@ -79,6 +79,26 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True)
+class Node:
+    """What the project reads of a node object; quantities as written."""
+
+    name: str
+    uid: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    address: str = ""  # its internal IP, "" before the kubelet has reported one
+    ready: bool = True
+    unschedulable: bool = False
+    capacity: Mapping[str, str] = field(default_factory=dict)
+    allocatable: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The name: nodes have no namespace."""
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """One container's request, read and checked: GiB over all its cards, percent of compute."""
 
