@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine with the project in it: chosen kernel, driver branch and cards; modules built from the working tree.
+
+In the guest: `/opt/nvidia` (the branch's user space), `/opt/cuda` (CuPy and CUDA's runtime), `/opt/project` (the working
+tree), `/opt/python` (what the project's commands need), `/opt/bench` (agent, commands, modules).
+"""
+
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.vm import packages
+from tests.vm.apt import run
+from tests.vm.cache import cache_root, file_digest, ensure
+from tests.vm.errors import BenchError
+from tests.vm.image import GUEST, folder_disk, kernel_disks, project_disk, root_disk, squash
+from tests.vm.kernels import build_modules, fetch
+from tests.vm.machine import Hardware, Machine
+
+PROJECT: Final = Path(__file__).resolve().parents[2]
+NO_DRIVER: Final = "none"
+KNOWN_CARDS: Final = ("T4", "V100", "A10", "A100", "P4", "P100", "H100")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a machine is to be: driver branch (or `none`), comma list of cards, kernel, MiB a card (None = its own)."""
+
+    branch: str = "535"
+    cards: str = "T4"
+    kernel: str = "6.1"
+    total_mib: str | None = None
+    cgpu: bool = True
+    cuda: bool = False
+    memory_mib: int = 2048
+    cpus: int = 2
+    append: str = ""
+
+    def checked(self) -> "Choice":
+        """Itself; BenchError for a branch or card that nobody simulates."""
+        if self.branch != NO_DRIVER:
+            packages.branch_of(self.branch)
+        unknown = [card for card in self.cards.split(",") if card not in KNOWN_CARDS]
+        if unknown:
+            raise BenchError(f"card {unknown[0]!r} is unknown; cards are a comma list of {', '.join(KNOWN_CARDS)}")
+        return self
+
+
+def python_disk() -> Path:
+    """The locked dependencies of the project's commands, for the guest's Python."""
+    lock = PROJECT / "requirements.lock"
+
+    def build(place: Path) -> None:
+        run([packages.pip(cache_root()), "-m", "pip", "install", "-q", "--no-deps", "--no-compile", "--only-binary=:all:",
+             "--python-version", packages.GUEST_PYTHON, "--platform", "manylinux_2_28_x86_64",
+             "--platform", "manylinux2014_x86_64", "--target", str(place / "site"), "-r", str(lock)])
+
+    recipe = ["python", 1, file_digest([lock])]
+    site = ensure(cache_root() / "vm" / "python", recipe, build, "the guest's Python packages") / "site"
+    return folder_disk("python", site, recipe)
+
+
+def modules_of(choice: Choice) -> list[Path]:
+    """The .ko files that this choice loads: the simulated driver, and the product's modules where they exist."""
+    kernel = fetch(choice.kernel)
+    if choice.branch == NO_DRIVER:
+        return []
+    folders = [PROJECT / "kmod/nvsim"]
+    if choice.cgpu and (PROJECT / "kmod/Kbuild").is_file():
+        folders.append(PROJECT / "kmod")
+    return [module for folder in folders for module in sorted(build_modules(kernel, folder).glob("*.ko"))]
+
+
+def driver_settings(choice: Choice) -> str:
+    """What the guest's `load-driver` reads."""
+    settings = {"BRANCH": choice.branch, "CARDS": choice.cards, "TOTAL_MIB": choice.total_mib or "", "CGPU": str(int(choice.cgpu))}
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+def bench_disk(choice: Choice, disk: Path) -> None:
+    """Writes the disk with the agent, the guest's commands, the modules and the driver's settings."""
+    staging = disk.with_suffix(".d")
+    shutil.copytree(GUEST, staging, ignore=shutil.ignore_patterns("__pycache__", "initrd-init"))
+    shutil.copy2(Path(__file__).parent / "wire.py", staging)
+    (staging / "modules").mkdir()
+    for module in modules_of(choice):
+        shutil.copy2(module, staging / "modules")
+    (staging / "driver.env").write_text(driver_settings(choice))
+    squash(staging, disk)
+    shutil.rmtree(staging)
+
+
+def user_space_disks(choice: Choice) -> dict[str, Path]:
+    """The disks with NVIDIA's user space of the branch, and CUDA where it is asked for."""
+    if choice.branch == NO_DRIVER:
+        return {}
+    disks = {"nvidia": folder_disk(f"nvidia-{choice.branch}", packages.fetch(choice.branch), [1, packages.version_of(choice.branch)])}
+    if choice.cuda:
+        toolkit = packages.cuda_of(choice.branch)
+        disks["cuda"] = folder_disk(f"cuda-{toolkit}", packages.fetch_cuda(toolkit), [1, packages.CUDA[toolkit]])
+    return disks
+
+
+def hardware(choice: Choice, folder: Path, extra: Mapping[str, Path] | None = None, devices: tuple[str, ...] = ()) -> Hardware:
+    """Builds or finds every disk of a choice; `extra` disks appear on /opt/<name>, `rw-` ones as plain block devices."""
+    choice.checked()
+    kernel = fetch(choice.kernel)
+    boot = kernel_disks(kernel)
+    bench_disk(choice, folder / "bench.img")
+    project_disk(PROJECT, folder / "project.img")
+    disks = {"root": root_disk(), "modules": boot / "modules.img", "bench": folder / "bench.img", "project": folder / "project.img",
+             "python": python_disk(), **user_space_disks(choice), **(extra or {})}
+    return Hardware(kernel, boot / "initrd.gz", disks, choice.memory_mib, choice.cpus, choice.append, devices)
+
+
+def boot(choice: Choice, folder: Path) -> Machine:
+    """Boots a machine of that choice in `folder`, driver loaded; the caller ends it with `stop()`."""
+    machine = Machine(hardware(choice, folder), folder)
+    try:
+        machine.start()
+        if choice.branch != NO_DRIVER:
+            loaded = machine.run("load-driver")
+            if loaded.code:
+                raise BenchError(f"the driver of branch {choice.branch} does not load:\n{loaded.stdout}{loaded.stderr}")
+    except BaseException:
+        machine.stop()
+        raise
+    return machine
