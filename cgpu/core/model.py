@@ -89,6 +89,7 @@ class Node:
     address: str = ""  # its internal IP, "" before the kubelet has reported one
     ready: bool = True
     unschedulable: bool = False
+    runtime: str = ""  # its container runtime and version, such as containerd://2.4.2
     capacity: Mapping[str, str] = field(default_factory=dict)
     allocatable: Mapping[str, str] = field(default_factory=dict)
 

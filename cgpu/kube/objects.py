@@ -85,8 +85,13 @@ class _Condition(msgspec.Struct):
     status: str = ""
 
 
-class _NodeStatus(msgspec.Struct):
+class _NodeInfo(msgspec.Struct, rename="camel"):
+    container_runtime_version: str = ""
+
+
+class _NodeStatus(msgspec.Struct, rename="camel"):
     addresses: list[_Address] | None = None
+    node_info: _NodeInfo | None = None
     conditions: list[_Condition] | None = None
     capacity: dict[str, str | int] | None = None
     allocatable: dict[str, str | int] | None = None
@@ -177,6 +182,7 @@ def node_of(wire: NodeObject) -> Node:
         address=next((row.address for row in status.addresses or () if row.type == "InternalIP"), ""),
         ready=any(row.type == "Ready" and row.status == "True" for row in status.conditions or ()),
         unschedulable=wire.spec.unschedulable,
+        runtime=status.node_info.container_runtime_version if status.node_info else "",
         capacity=_quantities(status.capacity),
         allocatable=_quantities(status.allocatable),
     )

@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Looks at cards, node and pods, and publishes what changed. One loop, one decision a turn, level-triggered."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from cgpu.core.devices import PREFIXES, listed_ids
+from cgpu.core.errors import CgpuError, UnavailableError
+from cgpu.core.memory import units_of
+from cgpu.core.model import Card
+from cgpu.core.names import (
+    EVENT_MODE_REFUSED,
+    EVENT_MODULE_NOT_READY,
+    EVENT_RECOVERED,
+    EVENT_UNHEALTHY,
+    MAX_INSTANCES_DEFAULT,
+    RESOURCE_MEM,
+    Mode,
+)
+from cgpu.core.pods import holds
+from cgpu.gpus import Gpu
+from deviceplugin.handover import Kubelet, Recorder, Serving
+from deviceplugin.modes import choose_mode
+from deviceplugin.offer import ENFORCED, Facts, Offer, held_ids, offer_of
+from deviceplugin.pairing import Books
+from deviceplugin.publisher import Publisher
+from deviceplugin.records import Records
+from deviceplugin.servicer import Listing
+from deviceplugin.stores import NodeStore, PodStore, Signal
+
+log = logging.getLogger(__name__)
+_LOOK_S: Final = 5.0
+_AGAIN_S: Final = 1.0
+NOT_OURS: Final = "its mode is default: the node is not ours"
+
+
+class GpuSource(Protocol):
+    """Where cards come from; both calls block."""
+
+    def scan(self) -> tuple[Gpu, ...]:
+        """The cards now. Raises UnavailableError or SettingError with the reason when there is none."""
+
+    def wait(self, timeout_s: float) -> None:
+        """Until they may have changed, at most `timeout_s`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The settings that shape an inventory; memory in MiB."""
+
+    default_mode: Mode = Mode.DEFAULT
+    reserve_mib: int = 0
+    max_instances: int = MAX_INSTANCES_DEFAULT
+    module_problem: Callable[[Mode, Sequence[Card]], str] = field(default=lambda _mode, _cards: "")
+    runtime_problem: Callable[[str], str] = field(default=lambda _version: "")
+
+
+class Inventory:
+    """Owns the node's offer. `problem` and `ready` are what /healthz answers."""
+
+    def __init__(
+        self,
+        source: GpuSource,
+        kubelet: Kubelet,
+        nodes: NodeStore,
+        pods: PodStore,
+        records: Records,
+        *,
+        listings: Mapping[str, Listing],
+        publisher: Publisher,
+        recorder: Recorder,
+        rules: Rules = Rules(),
+    ) -> None:
+        """`listings` by resource: where ids are published."""
+        self._source = source
+        self._kubelet = kubelet
+        self._nodes = nodes
+        self._pods = pods
+        self._records = records
+        self._listings = listings
+        self._publisher = publisher
+        self._recorder = recorder
+        self._rules = rules
+        self._gpus: tuple[Gpu, ...] = ()
+        self._card_problem = "the cards have not been looked at yet"
+        self._books = Books()
+        self._mode: Mode | None = None
+        self._told: dict[str, str] = {}
+        self.serving = Serving()
+        self.signal = Signal()  # fires after each turn that changed `serving` or an id
+        self.wake = Signal()  # fire it to have everything looked at again
+        self.registered: Callable[[], bool] = lambda: False
+
+    @property
+    def mode(self) -> Mode:
+        """The mode in force."""
+        return self._mode or Mode.DEFAULT
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """The cards as the driver describes them."""
+        return self._gpus
+
+    @property
+    def problem(self) -> str:
+        """Why this node is not ready, "" when it is."""
+        if self.mode is Mode.DEFAULT:
+            return ""
+        if self.serving.problem:
+            return self.serving.problem
+        return "" if self.registered() else "not registered with the kubelet"
+
+    async def scan_for_ever(self) -> None:
+        """Look at the cards whenever the source says that they may have changed."""
+        while True:
+            await self.scan()
+            await asyncio.to_thread(self._source.wait, _LOOK_S)
+
+    async def scan(self) -> None:
+        """Look at the cards once."""
+        before = (self._gpus, self._card_problem)
+        try:
+            self._gpus, self._card_problem = await asyncio.to_thread(self._source.scan), ""
+        except CgpuError as error:
+            self._gpus, self._card_problem = (), str(error)
+        if before != (self._gpus, self._card_problem):
+            self._tell_health(before[0])
+            self.wake.fire()
+
+    async def run(self) -> None:
+        """Publish for ever; a turn follows each change of cards, node or pods, and failures are tried again."""
+        while True:
+            changes = (self.wake.next(), self._nodes.signal.next(), self._pods.signal.next())
+            done = await self.turn()
+            await _first(changes, _LOOK_S if done else _AGAIN_S)
+
+    async def turn(self) -> bool:
+        """One decision. False when something could not be published and should be tried again soon."""
+        node = self._nodes.node
+        if node is None:
+            return True
+        self._choose_mode(node.labels)
+        cards = self._cards()
+        if self._needs_books(cards):
+            await self._read_books()
+        facts = self._facts(cards, node.runtime)
+        offer = offer_of(facts, {resource: listing.devices for resource, listing in self._listings.items()})
+        self._tell_problem(facts, offer)
+        self._apply(offer, facts)
+        count = len(offer.cards) if offer.cards is not None and self.registered() else None
+        return await self._publisher.publish(node, offer.cards, count)
+
+    def _cards(self) -> tuple[Card, ...]:
+        return tuple(
+            Card(
+                index=gpu.index,
+                minor=gpu.minor,
+                uuid=gpu.uuid,
+                model=gpu.model,
+                mem_mib=gpu.total_mib,
+                units=units_of(gpu.total_mib, gpu.reserved_mib + self._rules.reserve_mib),
+                max_instances=self._rules.max_instances,
+                healthy=not gpu.fault,
+                numa=gpu.numa,
+            )
+            for gpu in self._gpus
+        )
+
+    def _facts(self, cards: tuple[Card, ...], runtime: str) -> Facts:
+        return Facts(
+            mode=self.mode,
+            cards=cards,
+            card_problem=self._card_problem,
+            module_problem=self._rules.module_problem(self.mode, cards) if self.mode in ENFORCED else "",
+            runtime_problem=self._rules.runtime_problem(runtime),
+            held=held_ids(self._books, self._pods.pods, cards),
+        )
+
+    def _choose_mode(self, labels: Mapping[str, str]) -> None:
+        mode, refusal = choose_mode(labels, self._rules.default_mode, self._mode, self._holding())
+        if refusal:
+            self._tell("mode", EVENT_MODE_REFUSED, refusal)
+        else:
+            self._told.pop("mode", None)
+        if mode is not self._mode:
+            log.info("mode %s", mode)
+        self._mode = mode
+
+    def _holding(self) -> dict[str, Mode]:
+        """Pods that were given a share here and still hold it, with the mode it was given in."""
+        found = {}
+        for grant in self._records:
+            pod = self._pods.pods.get(grant.pod_uid)
+            if pod is not None and holds(pod):
+                found[pod.key] = grant.mode
+        return found
+
+    def _needs_books(self, cards: Sequence[Card]) -> bool:
+        """Whether ids that pods hold matter for this turn: something is wrong, or the list is about to change."""
+        if self.mode is Mode.DEFAULT:
+            return False
+        sick = bool(self.serving.problem) or any(not card.healthy for card in cards)
+        listed = tuple(id_ for id_, _ in self._listings[RESOURCE_MEM].devices)
+        return sick or listed != listed_ids(PREFIXES[RESOURCE_MEM], sum(card.units for card in cards))
+
+    async def _read_books(self) -> None:
+        try:
+            self._books = await self._kubelet.read()
+        except UnavailableError as error:
+            log.warning("the last known holders stay in force: %s", error)
+
+    def _apply(self, offer: Offer, facts: Facts) -> None:
+        problem = NOT_OURS if facts.mode is Mode.DEFAULT else offer.problem
+        serving = Serving(offer.cards or (), facts.mode, problem)
+        changed = serving != self.serving
+        self.serving = serving
+        for resource, listing in self._listings.items():
+            changed |= tuple(offer.devices[resource]) != tuple(listing.devices)
+            listing.publish(offer.devices[resource])
+        if changed:
+            self.signal.fire()
+
+    def _tell_health(self, before: Sequence[Gpu]) -> None:
+        was = {gpu.uuid: gpu.fault for gpu in before}
+        for gpu in self._gpus:
+            name = f"GPU {gpu.index} ({gpu.uuid})"
+            if gpu.fault and not was.get(gpu.uuid):
+                self._recorder.node(EVENT_UNHEALTHY, f"{name}: {gpu.fault}; its pods keep running, no new ones come")
+            elif not gpu.fault and was.get(gpu.uuid):
+                self._recorder.node(EVENT_RECOVERED, f"{name} answers again", warning=False)
+
+    def _tell_problem(self, facts: Facts, offer: Offer) -> None:
+        if facts.module_problem and offer.problem == facts.module_problem:
+            self._tell("module", EVENT_MODULE_NOT_READY, offer.problem)
+        else:
+            self._told.pop("module", None)
+        if offer.problem != self._told.get("log", ""):
+            log.log(logging.WARNING if offer.problem else logging.INFO, "%s", offer.problem or "ready to serve")
+            self._told["log"] = offer.problem
+
+    def _tell(self, key: str, reason: str, message: str) -> None:
+        """A node event, and a log line, once for each new text."""
+        if self._told.get(key) != message:
+            self._told[key] = message
+            log.warning("%s: %s", reason, message)
+            self._recorder.node(reason, message)
+
+
+async def _first(changes: Sequence[asyncio.Event], timeout_s: float) -> None:
+    """Wait until one of the events is set, at most `timeout_s`."""
+    tasks = [asyncio.create_task(change.wait()) for change in changes]
+    try:
+        await asyncio.wait(tasks, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Removes what no pod stands behind any more. Who is there is asked, never guessed from names or ages."""
+
+import asyncio
+import logging
+from typing import Final
+
+from cgpu.cdi import CdiFolder
+from cgpu.core.errors import UnavailableError
+from cgpu.core.pods import holds
+from deviceplugin.grants import Grant
+from deviceplugin.handover import Handover, Kubelet
+from deviceplugin.instances import Instances
+from deviceplugin.pairing import Books
+from deviceplugin.records import Records
+from deviceplugin.stores import PodStore
+
+log = logging.getLogger(__name__)
+_EVERY_S: Final = 30.0
+_SETTLE_S: Final = 1.0
+
+
+class Reconciler:
+    """Compares grants, CDI files and instances with the pods of this node."""
+
+    def __init__(
+        self,
+        kubelet: Kubelet,
+        pods: PodStore,
+        records: Records,
+        *,
+        cdi: CdiFolder,
+        instances: Instances,
+        handover: Handover,
+    ) -> None:
+        self._kubelet = kubelet
+        self._pods = pods
+        self._records = records
+        self._cdi = cdi
+        self._instances = instances
+        self._handover = handover
+
+    async def run(self) -> None:
+        """A turn soon after pods changed while something may be left over, and one every 30 s in any case."""
+        while True:
+            change = self._pods.signal.next()
+            try:
+                await self.turn()
+            except UnavailableError as error:
+                log.warning("nothing is cleaned up now: %s", error)
+            try:
+                await asyncio.wait_for(change.wait(), _EVERY_S)
+            except TimeoutError:
+                continue
+            await asyncio.sleep(_SETTLE_S)
+
+    async def turn(self) -> int:
+        """Remove what is left over and say how much that was. Raises UnavailableError when the kubelet cannot be asked.
+
+        What is judged was read before the kubelet was asked, and must be unchanged afterwards: a container that
+        starts meanwhile has written its grant anew, or is on the kubelet's record.
+        """
+        candidates = [grant for grant in self._records if not self._is_known(grant)]
+        files, instances = self._cdi.names(), self._instances.list()
+        mine = frozenset(grant.instance for grant in self._records)
+        if not candidates and files <= {grant.hash for grant in self._records} and instances <= mine:
+            return 0
+        books = await self._kubelet.read()
+        ended = [
+            grant for grant in candidates if self._records.get(grant.hash) is grant and self._is_over(grant, books)
+        ]
+        removed = sum([self._end(grant) for grant in ended])
+        return removed + self._remove_strays(files, instances - mine)
+
+    def _is_known(self, grant: Grant) -> bool:
+        pod = self._pods.pods.get(grant.pod_uid)
+        return pod is not None and holds(pod)
+
+    def _is_over(self, grant: Grant, books: Books) -> bool:
+        """Neither the API server's watch nor the kubelet has the pod any more."""
+        if self._is_known(grant):
+            return False
+        same = [entry for entry in books.listed if entry.ids == frozenset(grant.ids)]
+        return not any((entry.namespace, entry.name) == (grant.namespace, grant.pod) for entry in same)
+
+    def _end(self, grant: Grant) -> bool:
+        try:
+            self._handover.end(grant)
+        except UnavailableError as error:
+            log.warning("%s/%s: what container %s had stays: %s", grant.namespace, grant.pod, grant.container, error)
+            return False
+        log.info("%s/%s: what container %s had is removed", grant.namespace, grant.pod, grant.container)
+        return True
+
+    def _remove_strays(self, files: frozenset[str], instances: frozenset[str]) -> int:
+        """Files and instances without a grant: an earlier plugin was killed half-way."""
+        known = {grant.hash for grant in self._records}
+        stray = files - known
+        for name in stray:
+            self._cdi.remove(name)
+        removed = len(stray)
+        for instance in instances - {grant.instance for grant in self._records}:
+            try:
+                self._instances.destroy(instance)
+                removed += 1
+            except UnavailableError as error:
+                log.warning("instance %s has no pod and stays: %s", instance, error)
+        return removed
