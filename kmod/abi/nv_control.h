@@ -158,7 +158,15 @@ struct nv0000_ctrl_os_unix_get_export_object_info_params {
 	__u8 metadata[64];
 };
 NV_SIZE(nv0000_ctrl_os_unix_get_export_object_info_params, 76);
-#define NV_GET_EXPORT_OBJECT_INFO_SIZE_545	80
+
+struct nv0000_ctrl_os_unix_get_export_object_info_params_545 {
+	__s32 fd;
+	__u32 device_instance;
+	__u32 gpu_instance_id;
+	__u16 max_objects;
+	__u8 metadata[64];
+};
+NV_SIZE(nv0000_ctrl_os_unix_get_export_object_info_params_545, 80);
 
 struct nv0000_ctrl_os_unix_create_export_object_fd_params {
 	__u32 h_device;

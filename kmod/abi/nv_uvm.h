@@ -175,6 +175,31 @@ struct uvm_map_external_allocation_params {
 NV_SIZE(uvm_map_external_allocation_params, UVM_MAP_EXTERNAL_SIZE);
 NV_AT(uvm_map_external_allocation_params, rm_status, UVM_MAP_EXTERNAL_STATUS);
 
+struct uvm_gpu_mapping_attributes_418 {
+	struct uvm_uuid gpu_uuid;
+	__u32 gpu_mapping_type;
+	__u32 gpu_caching_type;
+	__u32 gpu_format_type;
+	__u32 gpu_element_bits;
+};
+NV_SIZE(uvm_gpu_mapping_attributes_418, 32);
+
+struct uvm_map_external_allocation_params_418 {
+	__u64 base;
+	__u64 length;
+	__u64 offset;
+	struct uvm_gpu_mapping_attributes_418 per_gpu_attributes[32];
+	__u64 gpu_attributes_count;
+	__s32 rm_ctrl_fd;
+	__u32 h_client;
+	__u32 h_memory;
+	__u32 unknown[2];
+	__u32 rm_status;
+};
+NV_SIZE(uvm_map_external_allocation_params_418, UVM_MAP_EXTERNAL_SIZE_418);
+NV_AT(uvm_map_external_allocation_params_418, rm_status,
+      UVM_MAP_EXTERNAL_STATUS_418);
+
 struct uvm_map_external_allocation_params_550 {
 	__u64 base;
 	__u64 length;
@@ -228,6 +253,28 @@ struct uvm_alloc_semaphore_pool_params {
 };
 NV_SIZE(uvm_alloc_semaphore_pool_params, UVM_SEMAPHORE_POOL_SIZE);
 NV_AT(uvm_alloc_semaphore_pool_params, rm_status, UVM_SEMAPHORE_POOL_STATUS);
+
+struct uvm_alloc_semaphore_pool_params_418 {
+	__u64 base;
+	__u64 length;
+	struct uvm_gpu_mapping_attributes_418 per_gpu_attributes[32];
+	__u64 gpu_attributes_count;
+	__u32 rm_status;
+};
+NV_SIZE(uvm_alloc_semaphore_pool_params_418, UVM_SEMAPHORE_POOL_SIZE_418);
+NV_AT(uvm_alloc_semaphore_pool_params_418, rm_status,
+      UVM_SEMAPHORE_POOL_STATUS_418);
+
+struct uvm_alloc_semaphore_pool_params_550 {
+	__u64 base;
+	__u64 length;
+	struct uvm_gpu_mapping_attributes per_gpu_attributes[256];
+	__u64 gpu_attributes_count;
+	__u32 rm_status;
+};
+NV_SIZE(uvm_alloc_semaphore_pool_params_550, UVM_SEMAPHORE_POOL_SIZE_550);
+NV_AT(uvm_alloc_semaphore_pool_params_550, rm_status,
+      UVM_SEMAPHORE_POOL_STATUS_550);
 
 struct uvm_validate_va_range_params {
 	__u64 base;
@@ -284,6 +331,15 @@ struct uvm_set_preferred_location_params {
 	__u32 rm_status;
 };
 NV_SIZE(uvm_set_preferred_location_params, 40);
+
+struct uvm_set_preferred_location_params_550 {
+	__u64 requested_base;
+	__u64 length;
+	struct uvm_uuid preferred_location;
+	__s32 preferred_cpu_numa_node;
+	__u32 rm_status;
+};
+NV_SIZE(uvm_set_preferred_location_params_550, 40);
 
 struct uvm_set_accessed_by_params {
 	__u64 requested_base;
