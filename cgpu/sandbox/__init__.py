@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Kubernetes on this machine, in namespaces of its own."""
