@@ -13,7 +13,8 @@ static u32 gr_value(const struct nvsim_card *card, u32 index)
 	switch (index) {
 	case 0x07: return 5;
 	case 0x08: return 4;
-	case 0x09: return 20;
+	case 0x09: /* times 0x20, but for 6.1 */
+		return card->sm == 0x601 ? card->sms : card->sms / 2;
 	case 0x0c: return card->sm;
 	case 0x0d: return card->warps;
 	case 0x0e: return 32;

@@ -105,6 +105,8 @@ static u32 address_space_type(struct nvsim_control *control)
 {
 	struct nvsim_object *object;
 
+	if (control->size < 12)	/* 418 has another control of this number */
+		return NV_OK;
 	object = nvsim_object_find(control->client, get32(control->params, 0));
 	put32(control->params, 8, address_space(object));
 	return NV_OK;
@@ -171,7 +173,7 @@ const struct nvsim_control_row nvsim_controls_system[] = {
 	{ 0x00000205, "GPU_GET_ID_INFO_V2", 32, id_info_v2 },
 	{ 0x00000214, "GPU_GET_PROBED_IDS", 128, gpu_ids },
 	{ 0x0000021b, "GPU_GET_PCI_INFO", 12, pci_info },
-	{ 0x00000d01, "CLIENT_GET_ADDR_SPACE_TYPE", 12, address_space_type },
+	{ 0x00000d01, "CLIENT_GET_ADDR_SPACE_TYPE", 1, address_space_type },
 	{ 0x00001001, "CLIENT_GET_ADDR_SPACE_TYPE (418)", 12, address_space_type },
 	{ 0x00003d05, "OS_UNIX_EXPORT_OBJECT_TO_FD", 24, export_object },
 	{ 0x00003d06, "OS_UNIX_IMPORT_OBJECT_FROM_FD", 20, import_object },

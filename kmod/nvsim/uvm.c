@@ -103,7 +103,7 @@ static const struct uvm_row rows[] = {
 	{ 31, "SET_RANGE_GROUP", 32, 24, NULL },
 	{ 33, "MAP_EXTERNAL_ALLOCATION", 0, 0, map_external },
 	{ 34, "FREE", 24, 16, free_range },
-	{ 37, "REGISTER_GPU", 28, 0xffff, register_gpu },
+	{ 37, "REGISTER_GPU", 40, 0xffff, register_gpu },
 	{ 38, "UNREGISTER_GPU", 20, 16, NULL },
 	{ 39, "PAGEABLE_MEM_ACCESS", 8, 4, NULL },
 	{ 42, "SET_PREFERRED_LOCATION", 40, 0xffff, NULL },
@@ -113,8 +113,11 @@ static const struct uvm_row rows[] = {
 	{ 46, "SET_ACCESSED_BY", 40, 32, NULL },
 	{ 47, "UNSET_ACCESSED_BY", 40, 32, NULL },
 	{ 51, "MIGRATE", 0xffff, 0, NULL },
+	{ 53, "MIGRATE_RANGE_GROUP", 28, 24, NULL },
+	{ 54, "ENABLE_SYSTEM_WIDE_ATOMICS", 20, 16, NULL },
+	{ 55, "DISABLE_SYSTEM_WIDE_ATOMICS", 20, 16, NULL },
 	{ 65, "MAP_DYNAMIC_PARALLELISM_REGION", 40, 32, NULL },
-	{ 66, "UNMAP_EXTERNAL", 32, 0xffff, free_range },
+	{ 66, "UNMAP_EXTERNAL", 40, 0xffff, free_range },
 	{ 68, "ALLOC_SEMAPHORE_POOL", 24, 0xffff, NULL },
 	{ 71, "POPULATE_PAGEABLE", 0xffff, 0, NULL },
 	{ 72, "VALIDATE_VA_RANGE", 24, 16, NULL },
@@ -136,6 +139,12 @@ static const struct uvm_row *row_find(u32 number)
 
 static u32 size_of(const struct uvm_row *row)
 {
+	bool old = nvsim.branch->number < 450;
+
+	if (row->number == 37 && old)
+		return 28;
+	if (row->number == 66 && old)
+		return 32;
 	return row->size ? row->size : nvsim.branch->uvm_map_size;
 }
 

@@ -216,6 +216,23 @@ int close(int fd)
 	return syscall(SYS_close, fd);
 }
 
+/* NVSIM_TRACE: one line an ioctl, with the words of its argument afterwards. */
+static void trace(const struct user_file *file, unsigned long command, const u32 *words)
+{
+	static int wanted = -1;
+	u32 i, count = file->kind == NODE_UVM ? 4 : (command >> 16 & 0x3fff) / 4;
+
+	if (wanted < 0)
+		wanted = getenv("NVSIM_TRACE") != NULL;
+	if (!wanted || !words)
+		return;
+	nvsim_host_log("%s %lu:", file->kind == NODE_UVM ? "uvm" : "rm",
+		       file->kind == NODE_UVM ? command : command & 0xff);
+	for (i = 0; i < (count < 16 ? count : 16); i++)
+		nvsim_host_log(" %x", words[i]);
+	nvsim_host_log("\n");
+}
+
 int ioctl(int fd, unsigned long command, ...)
 {
 	struct user_file *file = user_file(fd);
@@ -232,6 +249,7 @@ int ioctl(int fd, unsigned long command, ...)
 		result = nvsim_uvm_ioctl(&file->uvm, command, (u64)at);
 	else
 		result = nvsim_ioctl(&file->file, command, (u64)at);
+	trace(file, command, at);
 	nvsim_lock();
 	user_engine_start();
 	nvsim_unlock();
