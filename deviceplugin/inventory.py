@@ -3,6 +3,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -10,13 +11,14 @@ from typing import Final, Protocol
 from cgpu.core.devices import PREFIXES, listed_ids
 from cgpu.core.errors import CgpuError, UnavailableError
 from cgpu.core.memory import units_of
-from cgpu.core.model import Card
+from cgpu.core.model import Card, Node
 from cgpu.core.names import (
     EVENT_MODE_REFUSED,
     EVENT_MODULE_NOT_READY,
     EVENT_RECOVERED,
     EVENT_UNHEALTHY,
     MAX_INSTANCES_DEFAULT,
+    RESOURCE_COUNT,
     RESOURCE_MEM,
     Mode,
 )
@@ -34,6 +36,7 @@ from deviceplugin.stores import NodeStore, PodStore, Signal
 log = logging.getLogger(__name__)
 _LOOK_S: Final = 5.0
 _AGAIN_S: Final = 1.0
+_GRACE_S: Final = 10.0
 NOT_OURS: Final = "its mode is default: the node is not ours"
 
 
@@ -45,6 +48,14 @@ class GpuSource(Protocol):
 
     def wait(self, timeout_s: float) -> None:
         """Until they may have changed, at most `timeout_s`."""
+
+
+class Registered(Protocol):
+    """A server that may or may not be known to the kubelet at this moment."""
+
+    resource: str
+    registered: bool
+    signal: Signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +103,8 @@ class Inventory:
         self.serving = Serving()
         self.signal = Signal()  # fires after each turn that changed `serving` or an id
         self.wake = Signal()  # fire it to have everything looked at again
-        self.registered: Callable[[], bool] = lambda: False
+        self._servers: Sequence[Registered] = ()
+        self._registered_at = time.monotonic()
 
     @property
     def mode(self) -> Mode:
@@ -111,7 +123,14 @@ class Inventory:
             return ""
         if self.serving.problem:
             return self.serving.problem
-        return "" if self.registered() else "not registered with the kubelet"
+        return "" if self._registered() else "not registered with the kubelet"
+
+    def watch_servers(self, servers: Sequence["Registered"]) -> None:
+        """Whose registration decides about gpu-count and readiness: those that have something to offer."""
+        self._servers = servers
+
+    def _registered(self) -> bool:
+        return all(server.registered for server in self._servers if self._listings[server.resource].devices)
 
     async def scan_for_ever(self) -> None:
         """Look at the cards whenever the source says that they may have changed."""
@@ -133,7 +152,8 @@ class Inventory:
     async def run(self) -> None:
         """Publish for ever; a turn follows each change of cards, node or pods, and failures are tried again."""
         while True:
-            changes = (self.wake.next(), self._nodes.signal.next(), self._pods.signal.next())
+            signals = [self.wake, self._nodes.signal, self._pods.signal, *(server.signal for server in self._servers)]
+            changes = [signal.next() for signal in signals]
             done = await self.turn()
             await _first(changes, _LOOK_S if done else _AGAIN_S)
 
@@ -150,8 +170,18 @@ class Inventory:
         offer = offer_of(facts, {resource: listing.devices for resource, listing in self._listings.items()})
         self._tell_problem(facts, offer)
         self._apply(offer, facts)
-        count = len(offer.cards) if offer.cards is not None and self.registered() else None
-        return await self._publisher.publish(node, offer.cards, count)
+        return await self._publisher.publish(node, offer.cards, self._count(offer, node))
+
+    def _count(self, offer: Offer, node: Node) -> int | None:
+        """aliyun.com/gpu-count: withdrawn when gpu-mem is not registered, but not for the second a restart takes."""
+        now = time.monotonic()
+        if offer.cards is None:
+            return None
+        if self._registered():
+            self._registered_at = now
+            return len(offer.cards)
+        shown = node.capacity.get(RESOURCE_COUNT, "")
+        return int(shown) if shown.isdigit() and now - self._registered_at < _GRACE_S else None
 
     def _cards(self) -> tuple[Card, ...]:
         return tuple(

@@ -27,10 +27,10 @@ class ResourceServer:
 
     def __init__(self, folder: Path, listing: Listing, servicer: Servicer) -> None:
         """`folder`: /var/lib/kubelet/device-plugins, a constant in the kubelet."""
-        self._resource = listing.resource
+        self.resource = listing.resource
         self._listing = listing
         self._servicer = servicer
-        self._socket = folder / f"{listing.resource.replace('/', '-')}.sock"
+        self._socket = folder / f"cgpu-{listing.resource.rpartition('/')[2]}.sock"
         self._kubelet = folder / "kubelet.sock"
         self.registered = False
         self.signal = Signal()  # fires when `registered` changed
@@ -45,7 +45,7 @@ class ResourceServer:
                     delay = _LOOK_S
                 except (grpc.aio.AioRpcError, OSError, RuntimeError) as error:
                     text = error.details() if isinstance(error, grpc.aio.AioRpcError) else error
-                    log.warning("%s: not registered with the kubelet: %s", self._resource, text)
+                    log.warning("%s: not registered with the kubelet: %s", self.resource, text)
                     await asyncio.sleep(delay)
                     delay = min(delay * 2, _LONGEST_DELAY_S)
         finally:
@@ -64,10 +64,10 @@ class ResourceServer:
             ours = _identity(self._socket)
             await self._register()
             self._set_registered(True)
-            log.info("%s: registered with the kubelet", self._resource)
+            log.info("%s: registered with the kubelet", self.resource)
             while _identity(self._kubelet) == seen and _identity(self._socket) == ours:  # noqa: ASYNC110 - a folder has no event
                 await asyncio.sleep(_LOOK_S)
-            log.info("%s: the kubelet restarted", self._resource)
+            log.info("%s: the kubelet restarted", self.resource)
         finally:
             self._set_registered(False)
             await server.stop(None)
@@ -80,7 +80,7 @@ class ResourceServer:
         waited = False
         while (seen := _identity(self._kubelet)) is None:
             if not waited:
-                log.info("%s: waiting for %s", self._resource, self._kubelet)
+                log.info("%s: waiting for %s", self.resource, self._kubelet)
                 waited = True
             await asyncio.sleep(_LOOK_S)
         return seen
@@ -91,7 +91,7 @@ class ResourceServer:
             request = wire.RegisterRequest(
                 version=VERSION,
                 endpoint=self._socket.name,
-                resource_name=self._resource,
+                resource_name=self.resource,
                 options=self._servicer.options(),
             )
             await stub.Register(request, timeout=_REGISTER_S)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cgpu-device-plugin: wires the parts together, starts them, and ends them on SIGTERM."""
+
+import asyncio
+import logging
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Final
+
+from aiohttp import web
+
+from cgpu.cdi import CdiFolder
+from cgpu.core.errors import CgpuError, SettingError
+from cgpu.core.health import HealthBook
+from cgpu.core.model import Card
+from cgpu.core.names import Mode
+from cgpu.gpus import NvmlGpus, SimulatedGpus
+from cgpu.kube.client import KubeClient
+from cgpu.kube.events import EventRecorder
+from cgpu.kube.objects import NODES, PODS
+from cgpu.kube.reflector import Reflector
+from cgpu.procfs import CgpuProc
+from cgpu.settings import read_settings
+from cgpu.telemetry import set_up_logging
+from deviceplugin.events import BackgroundRecorder
+from deviceplugin.handover import Handover
+from deviceplugin.instances import Instances, NoInstances, SharedNodes
+from deviceplugin.inventory import GpuSource, Inventory, Rules
+from deviceplugin.offer import RESOURCES
+from deviceplugin.options import Options
+from deviceplugin.pairing import KubeletBooks
+from deviceplugin.publisher import Publisher
+from deviceplugin.reconcile import Reconciler
+from deviceplugin.records import Records
+from deviceplugin.runtime import runtime_problem
+from deviceplugin.server import ResourceServer
+from deviceplugin.servicer import Listing, Servicer
+from deviceplugin.stores import NodeStore, PodStore
+from deviceplugin.usage import GpuRow, InstanceRow, gpu_rows, instance_rows
+from deviceplugin.web import make_app
+
+log = logging.getLogger("deviceplugin")
+PROGRAM: Final = "cgpu-device-plugin"
+
+
+class Plugin:
+    """One node's plugin with all its parts; constructing it does no I/O."""
+
+    def __init__(self, options: Options, client: KubeClient) -> None:
+        self.options = options
+        self.nodes, self.pods = NodeStore(), PodStore()
+        name = options.node
+        self._watches = (
+            Reflector(client, NODES, self.nodes, field_selector=f"metadata.name={name}"),
+            Reflector(client, PODS, self.pods, field_selector=f"spec.nodeName={name}"),
+        )
+        recorder = BackgroundRecorder(EventRecorder(client, PROGRAM, host=name), self.nodes, name)
+        self.books = KubeletBooks(options.kubelet_root)
+        self.records = Records(options.run_folder / "grants")
+        self.instances: Instances = NoInstances() if options.simulate else SharedNodes(options.dev_root)
+        cdi = CdiFolder(options.cdi_folder)
+        listings = {resource: Listing(resource) for resource in RESOURCES}
+        self.inventory = Inventory(
+            _source(options), self.books, self.nodes, self.pods, self.records,
+            listings=listings, publisher=Publisher(client), recorder=recorder, rules=self._rules(),
+        )  # fmt: skip
+        self.handover = Handover(
+            self.books, self.pods, self.records, cdi=cdi, instances=self.instances, recorder=recorder,
+            serving=lambda: self.inventory.serving, high_priority_classes=options.high_priority_classes,
+        )  # fmt: skip
+        self._reconciler = Reconciler(
+            self.books, self.pods, self.records, cdi=cdi, instances=self.instances, handover=self.handover
+        )
+        folder = options.kubelet_root / "device-plugins"
+        self.servers = {
+            resource: ResourceServer(folder, listing, Servicer(listing, self.handover))
+            for resource, listing in listings.items()
+        }
+        self.inventory.watch_servers([self.servers[resource] for resource in RESOURCES])
+
+    def _rules(self) -> Rules:
+        options = self.options
+        proc = CgpuProc(options.proc_root)
+
+        def module_problem(mode: Mode, cards: Sequence[Card]) -> str:
+            del cards
+            if proc.version() is None:
+                return (
+                    f"mode {mode} needs the kernel module cgpu_km and {proc.path} is not there: load it on this node,"
+                    f" or label the node {Mode.SHARE} to go without isolation"
+                )
+            return f"mode {mode} cannot be served yet: this version hands out no kernel instances"
+
+        return Rules(
+            default_mode=options.default_mode,
+            reserve_mib=options.reserve_mib,
+            max_instances=options.max_instances,
+            module_problem=module_problem,
+            runtime_problem=lambda version: runtime_problem(version, options.assume_cdi),
+        )
+
+    def rows(self) -> tuple[list[GpuRow], list[InstanceRow]]:
+        """Cards and instances now."""
+        cards = self.inventory.serving.cards
+        instances = instance_rows(self.records, cards)
+        return gpu_rows(cards, self.pods.pods.values(), instances), instances
+
+    async def run(self) -> None:
+        """Until cancelled. The web server is up first, so that /healthz can say what is missing."""
+        self.records.load()
+        options = self.options
+        async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
+            stack.push_async_callback(self.books.close)
+            app = make_app(options.node, lambda: (self.inventory.mode, self.inventory.problem), self.rows)
+            runner = web.AppRunner(app, access_log=None)
+            await runner.setup()
+            stack.push_async_callback(runner.cleanup)
+            await web.TCPSite(runner, options.listen.host, options.listen.port).start()
+            for watch in self._watches:
+                tasks.create_task(watch.run())
+            tasks.create_task(self.inventory.scan_for_ever())
+            for watch in self._watches:
+                await watch.synced.wait()
+            tasks.create_task(self.inventory.run())
+            tasks.create_task(self._reconciler.run())
+            for server in self.servers.values():
+                tasks.create_task(server.run())
+
+
+def _source(options: Options) -> GpuSource:
+    if options.simulate is not None:
+        return SimulatedGpus(options.simulate, options.node)
+    return NvmlGpus(HealthBook(options.ignored_xids), time.monotonic)
+
+
+async def serve(options: Options) -> None:
+    """Run the plugin until SIGTERM or SIGINT."""
+    if not options.node:
+        raise SettingError("--node is missing: name this node, in a pod from spec.nodeName by CGPU_NODE")
+    loop = asyncio.get_running_loop()
+    async with await KubeClient.connect(options.kubeconfig) as client:
+        work = asyncio.create_task(Plugin(options, client).run())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, work.cancel)
+        try:
+            await work
+        except asyncio.CancelledError:
+            log.info("ended by a signal")
+
+
+def main() -> None:
+    """Exit status 2 for a setting that breaks its rule, 1 for anything else that keeps the plugin from running."""
+    try:
+        options = read_settings(Options, PROGRAM, sys.argv[1:])
+        set_up_logging(options.log_level, options.log_format)
+        asyncio.run(serve(options))
+    except (CgpuError, OSError) as error:
+        sys.stderr.write(f"{PROGRAM}: {error}\n")
+        sys.exit(2 if isinstance(error, SettingError) else 1)
+
+
+if __name__ == "__main__":
+    main()

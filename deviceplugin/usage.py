@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each card and each container on it has, and really uses: the rows behind /usage and /metrics. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cgpu.core.annotations import allocation_of
+from cgpu.core.errors import InputError
+from cgpu.core.memory import visible_bytes
+from cgpu.core.model import Card, Pod
+from cgpu.core.pods import claim_of, holds
+from cgpu.core.usage import holdings_of
+from cgpu.procfs import Instance
+from deviceplugin.grants import Grant, weight_of
+
+
+@dataclass(frozen=True, slots=True)
+class GpuRow:
+    """A card. `used_bytes` None: nothing on this node can tell."""
+
+    gpu: int
+    uuid: str
+    healthy: bool
+    total_bytes: int
+    allocated_bytes: int
+    used_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceRow:
+    """A container's share of a card. None: only the kernel module could tell, and it is not at work here."""
+
+    gpu: int
+    uuid: str
+    namespace: str
+    pod: str
+    container: str
+    instance: str
+    limit_bytes: int
+    weight: int
+    used_bytes: int | None = None
+    utilization: float | None = None
+    oom: int | None = None
+
+
+def instance_rows(
+    grants: Iterable[Grant],
+    cards: Sequence[Card],
+    kernel: Iterable[Instance] = (),
+    busy: Mapping[tuple[str, int], float] | None = None,
+) -> list[InstanceRow]:
+    """One row a grant and card, in card order. `busy`: (instance, minor) → part of the last sampling time."""
+    seen = {(row.id, row.gpu): row for row in kernel}
+    rows = [
+        _instance_row(grant, card, seen.get((grant.instance, card.minor)), busy or {})
+        for grant in grants
+        for card in cards
+        if card.uuid in grant.shares
+    ]
+    return sorted(rows, key=lambda row: (row.gpu, row.namespace, row.pod, row.container))
+
+
+def _instance_row(
+    grant: Grant, card: Card, kernel: Instance | None, busy: Mapping[tuple[str, int], float]
+) -> InstanceRow:
+    share = grant.shares[card.uuid]
+    return InstanceRow(
+        gpu=card.index,
+        uuid=card.uuid,
+        namespace=grant.namespace,
+        pod=grant.pod,
+        container=grant.container,
+        instance=grant.instance,
+        limit_bytes=kernel.mem if kernel else visible_bytes(card.mem_mib, share.mem, card.units),
+        weight=kernel.weight if kernel else weight_of(grant),
+        used_bytes=kernel.used if kernel else None,
+        utilization=busy.get((grant.instance, card.minor)),
+        oom=kernel.oom if kernel else None,
+    )
+
+
+def gpu_rows(cards: Sequence[Card], pods: Iterable[Pod], instances: Sequence[InstanceRow]) -> list[GpuRow]:
+    """One row a card; allocated is what the pods' annotations hold, in the units of GiB that were booked."""
+    booked = _booked(pods, cards)
+    return [
+        GpuRow(
+            gpu=card.index,
+            uuid=card.uuid,
+            healthy=card.healthy,
+            total_bytes=card.mem_mib << 20,
+            allocated_bytes=booked.get(card.uuid, 0) << 30,
+            used_bytes=_used(card, instances),
+        )
+        for card in cards
+    ]
+
+
+def _used(card: Card, instances: Sequence[InstanceRow]) -> int | None:
+    known = [row.used_bytes for row in instances if row.uuid == card.uuid and row.used_bytes is not None]
+    return sum(known) if known else None
+
+
+def _booked(pods: Iterable[Pod], cards: Sequence[Card]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for pod in pods:
+        try:
+            claim = claim_of(pod)
+            allocation = allocation_of(pod, claim, cards) if claim is not None and holds(pod) else None
+        except InputError:
+            continue
+        for uuid, held in holdings_of(claim, allocation).items() if claim and allocation else ():
+            found[uuid] = found.get(uuid, 0) + held.mem
+    return found
+
+
+def as_json(node: str, mode: str, problem: str, gpus: Iterable[GpuRow], rows: Iterable[InstanceRow]) -> dict[str, Any]:
+    """The body of /usage; keys in camel case, sizes in bytes, unknown values null."""
+    return {
+        "node": node,
+        "mode": mode,
+        "problem": problem,
+        "gpus": [_camel(asdict(row)) for row in gpus],
+        "instances": [_camel(asdict(row)) for row in rows],
+    }
+
+
+def _camel(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {_name(key): value for key, value in row.items()}
+
+
+def _name(key: str) -> str:
+    first, *rest = key.split("_")
+    return first + "".join(word.capitalize() for word in rest)
