@@ -124,7 +124,7 @@ def read_settings(cls: type[S], program: str, argv: Sequence[str], environ: Mapp
     fields = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     parser = _Parser(prog=program, description=cls.__doc__, allow_abbrev=False)
     for name, field in fields.items():
-        alone = {"nargs": "?", "const": "true"} if field.metadata["parse"] is boolean else {}
+        alone: dict[str, Any] = {"nargs": "?", "const": "true"} if field.metadata["parse"] is boolean else {}
         meaning = f"{field.metadata['meaning']} (variable {_variable(name)}, default {_shown(field.default)})"
         parser.add_argument(_flag(name), metavar="VALUE", help=meaning.replace("%", "%%"), **alone)
     given, unknown = parser.parse_known_args(argv)

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kubernetes events, told once: equal ones at most once a minute, all of them within a budget."""
 
+import hashlib
 import logging
 import time
-import uuid
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
-from cgpu.core.errors import UnavailableError
+from cgpu.core.errors import ConflictError, UnavailableError
 from cgpu.core.model import Node, Pod
 from cgpu.kube.client import KubeClient
 
@@ -58,6 +58,7 @@ class EventRecorder:
         self._clock = clock
         self._host = host
         self._told: OrderedDict[tuple[str, str], tuple[str, float]] = OrderedDict()
+        self._repeats: OrderedDict[str, int] = OrderedDict()
         self._budget, self._filled = float(BURST), clock()
 
     async def normal(self, about: Reference, reason: str, message: str) -> None:
@@ -72,14 +73,24 @@ class EventRecorder:
         now = self._clock()
         if not self._may_tell(about, reason, message, now):
             return
-        namespace = about.namespace or "default"
+        path = f"/api/v1/namespaces/{about.namespace or 'default'}/events"
+        body = self._body(about, kind, reason, message, now)
         try:
-            await self._client.post(
-                f"/api/v1/namespaces/{namespace}/events", self._body(about, kind, reason, message, now)
-            )
+            await self._write(path, body)
         except UnavailableError as error:
             self._told.pop((about.uid, reason), None)
             log.warning("event %s for %s %s is lost: %s; it said: %s", reason, about.kind, about.name, error, message)
+
+    async def _write(self, path: str, body: dict[str, Any]) -> None:
+        try:
+            await self._client.post(path, body)
+        except ConflictError:
+            # told before, by us or by a replica of ours: the name follows from the text
+            seen = self._repeats[body["metadata"]["name"]] = self._repeats.pop(body["metadata"]["name"], 1) + 1
+            if len(self._repeats) > REMEMBERED:
+                self._repeats.popitem(last=False)
+            again = {"count": seen, "lastTimestamp": body["lastTimestamp"]}
+            await self._client.patch(f"{path}/{body['metadata']['name']}", again)
 
     def _may_tell(self, about: Reference, reason: str, message: str, now: float) -> bool:
         key = (about.uid, reason)
@@ -98,14 +109,15 @@ class EventRecorder:
             self._told.popitem(last=False)
         return True
 
-    def _body(self, about: Reference, kind: str, reason: str, message: str, now: float) -> dict[str, object]:
+    def _body(self, about: Reference, kind: str, reason: str, message: str, now: float) -> dict[str, Any]:
         stamp = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        digest = hashlib.sha256(f"{about.uid}/{reason}/{message}".encode()).hexdigest()[:16]
         place = {"namespace": about.namespace} if about.namespace else {}
         return {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {
-                "name": f"{about.name[:200]}.{uuid.uuid4().hex[:16]}",
+                "name": f"{about.name[:200]}.{digest}",
                 "namespace": about.namespace or "default",
             },
             "involvedObject": {"apiVersion": "v1", "kind": about.kind, "name": about.name, "uid": about.uid, **place},

@@ -13,7 +13,37 @@ import msgspec
 
 from cgpu.core.errors import UnavailableError
 from cgpu.core.model import Container, ContainerKind, Node, Pod
-from cgpu.core.names import RESOURCE_CORE, RESOURCE_MEM
+from cgpu.core.names import (
+    ANNOTATION_ALLOCATION,
+    ANNOTATION_ASSIGNED,
+    ANNOTATION_ASSUME_TIME,
+    ANNOTATION_DEV,
+    ANNOTATION_GPUSHARE,
+    ANNOTATION_IDX,
+    ANNOTATION_POD,
+    ANNOTATION_RESIZE_REQUEST,
+    ANNOTATION_RESIZE_STATUS,
+    ANNOTATION_RESIZED,
+    LABEL_GPU_COUNT,
+    LABEL_IGNORE,
+    RESOURCE_CORE,
+    RESOURCE_MEM,
+)
+
+# What is kept of a pod's maps: a copy of a large cluster's pods would else hold every other tool's texts as well.
+_POD_LABELS: Final = (LABEL_GPU_COUNT, LABEL_IGNORE)
+_POD_ANNOTATIONS: Final = (
+    ANNOTATION_ALLOCATION,
+    ANNOTATION_GPUSHARE,
+    ANNOTATION_IDX,
+    ANNOTATION_DEV,
+    ANNOTATION_POD,
+    ANNOTATION_ASSUME_TIME,
+    ANNOTATION_ASSIGNED,
+    ANNOTATION_RESIZE_REQUEST,
+    ANNOTATION_RESIZED,
+    ANNOTATION_RESIZE_STATUS,
+)
 
 T = TypeVar("T")
 
@@ -149,7 +179,7 @@ class Resource(Generic[T]):
 
 
 def pod_of(wire: PodObject) -> Pod:
-    """The pod that the wire object describes."""
+    """The pod that the wire object describes, with those of its labels and annotations that are ours."""
     meta, spec, status = wire.metadata, wire.spec, wire.status or _PodStatus()
     inits = [_container(item, _init_kind(item)) for item in spec.init_containers or ()]
     apps = [_container(item, ContainerKind.APP) for item in spec.containers]
@@ -158,8 +188,8 @@ def pod_of(wire: PodObject) -> Pod:
         namespace=meta.namespace,
         name=meta.name,
         containers=(*inits, *apps),
-        labels=meta.labels or {},
-        annotations=meta.annotations or {},
+        labels=_only(_POD_LABELS, meta.labels),
+        annotations=_only(_POD_ANNOTATIONS, meta.annotations),
         node=spec.node_name or "",
         phase=status.phase,
         scheduler_name=spec.scheduler_name or "",
@@ -207,6 +237,10 @@ def _ended(meta: _Meta, spec: _PodSpec, status: _PodStatus) -> bool:
         return False
     rows: Sequence[_ContainerStatus] = [*apps, *(status.init_container_statuses or ())]
     return all(row.state is not None and row.state.terminated is not None for row in rows)
+
+
+def _only(keys: Sequence[str], written: Mapping[str, str] | None) -> dict[str, str]:
+    return {key: written[key] for key in keys if key in written} if written else {}
 
 
 def _quantities(written: Mapping[str, str | int] | None) -> dict[str, str]:
