@@ -5,7 +5,6 @@ In the guest: `/opt/nvidia` (the branch's user space), `/opt/cuda` (CuPy and CUD
 tree), `/opt/python` (what the project's commands need), `/opt/bench` (agent, commands, modules).
 """
 
-import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Final
 
 from tests.vm import packages
 from tests.vm.apt import run
-from tests.vm.cache import cache_root, file_digest, ensure
+from tests.vm.cache import cache_root, ensure, file_digest
 from tests.vm.errors import BenchError
 from tests.vm.image import GUEST, folder_disk, kernel_disks, project_disk, root_disk, squash
 from tests.vm.kernels import build_modules, fetch

@@ -64,9 +64,9 @@ class Hardware:
 def command_line(hardware: Hardware, folder: Path) -> list[str]:
     """The QEMU command of a machine whose sockets lie in `folder`; it dies with the thread that starts it."""
     command = ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
-               "-no-reboot", "-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max", "-smp", str(hardware.cpus),
+               "-no-reboot", "-accel", "tcg,thread=multi,tb-size=256", "-cpu", "max,la57=off", "-smp", str(hardware.cpus),
                "-m", str(hardware.memory_mib), "-kernel", str(hardware.kernel.image), "-initrd", str(hardware.initrd),
-               "-append", f"{APPEND} {hardware.append}".strip(),
+               "-append", f"{APPEND} bench.disks={len(hardware.disks)} {hardware.append}".strip(),
                "-object", "rng-random,filename=/dev/urandom,id=random", "-device", "virtio-rng-pci,rng=random",
                "-chardev", f"socket,id=console,path={folder}/console,server=on,wait=off,logfile={folder}/console.log",
                "-serial", "chardev:console", "-chardev", f"socket,id=agent,path={folder}/agent,server=on,wait=off",

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guest's end of the serial port: runs what the host sends, streams its output, moves files. Started by init."""
+"""The guest's end of the serial port: runs what the host sends, streams its output, moves files. Started by init.
 
+It imports little and starts programs by fork and exec: under emulation every import of the standard library is felt.
+"""
+
+import errno
 import os
-import selectors
-import signal
-import subprocess
-import tempfile
-import tty
-from pathlib import Path
-from typing import Any
+import select
 
 from wire import Decoder, encode
 
 CHUNK = 65536
+SIGKILL = 9
 ENVIRONMENT = {
     "HOME": "/root",
     "LANG": "C.UTF-8",
@@ -23,61 +22,87 @@ ENVIRONMENT = {
 }
 
 
-def find_port(name: str, root: Path = Path("/sys/class/virtio-ports")) -> str:
+def find_port(name, root="/sys/class/virtio-ports"):
     """The device node of the serial port that QEMU calls `name`."""
-    for port in root.iterdir():
-        if (port / "name").read_text().strip() == name:
-            return f"/dev/{port.name}"
+    for port in os.listdir(root):
+        with open(f"{root}/{port}/name") as file:
+            if file.read().strip() == name:
+                return f"/dev/{port}"
     raise SystemExit(f"agent: no virtio serial port is called {name}")
+
+
+def start(command, env, out, err):
+    """Starts a program as the leader of a session of its own, with these two pipes for output; returns its pid."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setsid()
+        nothing = os.open("/dev/null", os.O_RDONLY)
+        for number, descriptor in enumerate((nothing, out, err)):
+            os.dup2(descriptor, number)
+        os.chdir("/root")
+        os.execve(command[0], command, env)
+    except OSError as error:
+        os.write(2, f"{command[0]}: {error.strerror}\n".encode())
+    os._exit(126 if os.path.exists(command[0]) else 127)
 
 
 class Job:
     """One running script: its process, a pidfd for its end, and the pipes of its output."""
 
-    def __init__(self, number: int, header: dict[str, Any], script: bytes) -> None:
+    def __init__(self, number, env, script):
         self.number = number
-        with tempfile.NamedTemporaryFile(prefix="script-", dir="/run", delete=False) as file:
+        self.path = f"/run/script-{number}"
+        with open(self.path, "wb") as file:
             file.write(script)
-        self.path = Path(file.name)
-        self.path.chmod(0o700)
-        command = [str(self.path)] if script.startswith(b"#!") else ["/bin/bash", str(self.path)]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-            cwd=header.get("cwd", "/root"), env={**ENVIRONMENT, **header.get("env", {})})
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
-        self.pipes = {self.process.stdout.fileno(): "out", self.process.stderr.fileno(): "err"}
-        self.pidfd = os.pidfd_open(self.process.pid)
+        os.chmod(self.path, 0o700)
+        command = [self.path] if script.startswith(b"#!") else ["/bin/bash", self.path]
+        (out, out_end), (err, err_end) = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+        self.pid = start(command, {**ENVIRONMENT, **env}, out_end, err_end)
+        os.close(out_end)
+        os.close(err_end)
+        self.pipes = {out: "out", err: "err"}
+        self.pidfd = os.pidfd_open(self.pid)
 
-    def close(self) -> int:
+    def close(self):
         """Gives everything back and returns the exit code, 128 + N for a death by signal N."""
-        code = self.process.wait()
+        _, status = os.waitpid(self.pid, 0)
         os.close(self.pidfd)
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
-        self.process.stdout.close()
-        self.process.stderr.close()
-        self.path.unlink(missing_ok=True)
+        os.unlink(self.path)
+        code = os.waitstatus_to_exitcode(status)
         return code if code >= 0 else 128 - code
 
 
 class Agent:
     """One loop over the port, the output of all jobs, and their ends."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port):
         self.port = port
         self.decoder = Decoder()
-        self.jobs: dict[int, Job] = {}
-        self.selector = selectors.DefaultSelector()
-        self.selector.register(port, selectors.EVENT_READ, self.on_port)
+        self.jobs = {}
+        self.poll = select.epoll()
+        self.actions = {}
+        self.watch(port, self.on_port)
 
-    def send(self, header: dict[str, Any], body: bytes = b"") -> None:
+    def watch(self, descriptor, action):
+        """Calls `action` when there is something to read."""
+        self.actions[descriptor] = action
+        self.poll.register(descriptor, select.EPOLLIN)
+
+    def forget(self, descriptor):
+        """Ends the watch of a descriptor and closes it."""
+        self.poll.unregister(descriptor)
+        del self.actions[descriptor]
+        os.close(descriptor)
+
+    def send(self, header, body=b""):
         """Writes one frame whole."""
         rest = memoryview(encode(header, body))
         while rest:
             rest = rest[os.write(self.port, rest) :]
 
-    def on_port(self, _key: selectors.SelectorKey) -> None:
+    def on_port(self):
         """Takes what the host sent."""
         for header, body in self.decoder.feed(os.read(self.port, CHUNK)):
             try:
@@ -85,78 +110,70 @@ class Agent:
             except OSError as error:
                 self.send({"do": "fail", "id": header.get("id")}, str(error).encode())
 
-    def do_run(self, header: dict[str, Any], body: bytes) -> None:
+    def do_run(self, header, body):
         """Starts a script."""
-        job = Job(header["id"], header, body)
+        job = Job(header["id"], header["env"], body)
         self.jobs[job.number] = job
         for pipe in job.pipes:
-            self.selector.register(pipe, selectors.EVENT_READ, lambda key, job=job: self.on_output(job, key.fd))
-        self.selector.register(job.pidfd, selectors.EVENT_READ, lambda _key, job=job: self.on_end(job))
+            self.watch(pipe, lambda pipe=pipe: self.on_output(job, pipe))
+        self.watch(job.pidfd, lambda: self.on_end(job))
 
-    def do_kill(self, header: dict[str, Any], _body: bytes) -> None:
-        """Kills a script with everything in its session's process group."""
+    def do_kill(self, header, _body):
+        """Kills a script with everything in its process group."""
         job = self.jobs.get(header["job"])
         if job is not None:
-            os.killpg(job.process.pid, signal.SIGKILL)
+            os.killpg(job.pid, SIGKILL)
 
-    def do_put(self, header: dict[str, Any], body: bytes) -> None:
+    def do_put(self, header, body):
         """Writes a file."""
-        path = Path(header["path"])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(body)
-        path.chmod(header.get("mode", 0o644))
+        os.makedirs(os.path.dirname(header["path"]), exist_ok=True)
+        with open(header["path"], "wb") as file:
+            file.write(body)
+        os.chmod(header["path"], header["mode"])
         self.send({"do": "data", "id": header["id"]})
 
-    def do_get(self, header: dict[str, Any], _body: bytes) -> None:
+    def do_get(self, header, _body):
         """Reads a file."""
-        self.send({"do": "data", "id": header["id"]}, Path(header["path"]).read_bytes())
+        with open(header["path"], "rb") as file:
+            self.send({"do": "data", "id": header["id"]}, file.read())
 
-    def do_off(self, _header: dict[str, Any], _body: bytes) -> None:
-        """Powers the machine off at once: its disks keep nothing."""
-        Path("/proc/sysrq-trigger").write_text("o")
-
-    def on_output(self, job: Job, pipe: int) -> bool:
+    def on_output(self, job, pipe):
         """Passes on what a script wrote; False at its end."""
         data = os.read(pipe, CHUNK)
         if data:
             self.send({"do": job.pipes[pipe], "id": job.number}, data)
             return True
-        self.selector.unregister(pipe)
         del job.pipes[pipe]
+        self.forget(pipe)
         return False
 
-    def on_end(self, job: Job) -> None:
+    def on_end(self, job):
         """Sends what a finished script left in its pipes, then its exit code.
 
         A daemon that it started may hold the pipes open for ever, so their end is not waited for.
         """
-        self.selector.unregister(job.pidfd)
         for pipe in list(job.pipes):
             os.set_blocking(pipe, False)
             try:
                 while self.on_output(job, pipe):
                     pass
-            except BlockingIOError:
-                self.selector.unregister(pipe)
-        del self.jobs[job.number]
+            except OSError as error:
+                if error.errno != errno.EAGAIN:
+                    raise
+                self.forget(pipe)
+        self.poll.unregister(job.pidfd)
+        del self.actions[job.pidfd], self.jobs[job.number]
         self.send({"do": "exit", "id": job.number, "code": job.close()})
 
-    def serve(self) -> None:
+    def serve(self):
         """Runs for as long as the machine does."""
-        self.send({"do": "hello", "uptime": float(Path("/proc/uptime").read_text().split()[0])})
+        self.send({"do": "hello"})
         while True:
-            for key, _events in self.selector.select():
-                if key.fd in self.selector.get_map():
-                    key.data(key)
-
-
-def main() -> None:
-    """Opens the port, raw, and serves."""
-    port = os.open(find_port("bench"), os.O_RDWR)
-    if os.isatty(port):
-        tty.setraw(port)
-    Agent(port).serve()
+            for descriptor, _events in self.poll.poll():
+                action = self.actions.get(descriptor)
+                if action is not None:
+                    action()
 
 
 if __name__ == "__main__":
-    main()
+    Agent(os.open(find_port("bench"), os.O_RDWR | os.O_CLOEXEC)).serve()
