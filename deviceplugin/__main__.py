@@ -6,7 +6,6 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from typing import Final
 
@@ -15,8 +14,6 @@ from aiohttp import web
 from cgpu.cdi import CdiFolder
 from cgpu.core.errors import CgpuError, SettingError
 from cgpu.core.health import HealthBook
-from cgpu.core.model import Card
-from cgpu.core.names import Mode
 from cgpu.gpus import NvmlGpus, SimulatedGpus
 from cgpu.kube.client import KubeClient
 from cgpu.kube.events import EventRecorder
@@ -27,7 +24,7 @@ from cgpu.settings import read_settings
 from cgpu.telemetry import set_up_logging
 from deviceplugin.events import BackgroundRecorder
 from deviceplugin.handover import Handover
-from deviceplugin.instances import Instances, NoInstances, SharedNodes
+from deviceplugin.instances import Backends, Instances, NoInstances, SharedNodes, WithoutModule
 from deviceplugin.inventory import GpuSource, Inventory, Rules
 from deviceplugin.offer import RESOURCES
 from deviceplugin.options import Options
@@ -49,7 +46,8 @@ PROGRAM: Final = "cgpu-device-plugin"
 class Plugin:
     """One node's plugin with all its parts; constructing it does no I/O."""
 
-    def __init__(self, options: Options, client: KubeClient) -> None:
+    def __init__(self, options: Options, client: KubeClient, enforced: Instances | None = None) -> None:
+        """`enforced`: makes the instances of modes that isolate; None: nothing on this node does."""
         self.options = options
         self.nodes, self.pods = NodeStore(), PodStore()
         name = options.node
@@ -60,7 +58,10 @@ class Plugin:
         recorder = BackgroundRecorder(EventRecorder(client, PROGRAM, host=name), self.nodes, name)
         self.books = KubeletBooks(options.kubelet_root)
         self.records = Records(options.run_folder / "grants")
-        self.instances: Instances = NoInstances() if options.simulate else SharedNodes(options.dev_root)
+        self.backends = Backends(
+            NoInstances() if options.simulate else SharedNodes(options.dev_root),
+            enforced or WithoutModule(CgpuProc(options.proc_root)),
+        )
         cdi = CdiFolder(options.cdi_folder)
         listings = {resource: Listing(resource) for resource in RESOURCES}
         self.inventory = Inventory(
@@ -68,11 +69,11 @@ class Plugin:
             listings=listings, publisher=Publisher(client), recorder=recorder, rules=self._rules(),
         )  # fmt: skip
         self.handover = Handover(
-            self.books, self.pods, self.records, cdi=cdi, instances=self.instances, recorder=recorder,
+            self.books, self.pods, self.records, cdi=cdi, backends=self.backends, recorder=recorder,
             serving=lambda: self.inventory.serving, high_priority_classes=options.high_priority_classes,
         )  # fmt: skip
         self._reconciler = Reconciler(
-            self.books, self.pods, self.records, cdi=cdi, instances=self.instances, handover=self.handover
+            self.books, self.pods, self.records, cdi=cdi, backends=self.backends, handover=self.handover
         )
         folder = options.kubelet_root / "device-plugins"
         self.servers = {
@@ -83,22 +84,11 @@ class Plugin:
 
     def _rules(self) -> Rules:
         options = self.options
-        proc = CgpuProc(options.proc_root)
-
-        def module_problem(mode: Mode, cards: Sequence[Card]) -> str:
-            del cards
-            if proc.version() is None:
-                return (
-                    f"mode {mode} needs the kernel module cgpu_km and {proc.path} is not there: load it on this node,"
-                    f" or label the node {Mode.SHARE} to go without isolation"
-                )
-            return f"mode {mode} cannot be served yet: this version hands out no kernel instances"
-
         return Rules(
             default_mode=options.default_mode,
             reserve_mib=options.reserve_mib,
             max_instances=options.max_instances,
-            module_problem=module_problem,
+            module_problem=lambda mode: self.backends.of(mode).problem(mode),
             runtime_problem=lambda version: runtime_problem(version, options.assume_cdi),
         )
 

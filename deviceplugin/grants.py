@@ -3,6 +3,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from cgpu.core.annotations import allocation_of
 from cgpu.core.devices import ids_hash, instance_id
@@ -27,6 +28,9 @@ from cgpu.core.names import (
 )
 from cgpu.core.pods import claim_of, holds, largest_phase
 from cgpu.core.usage import Holding, holdings_of
+
+ENFORCED: Final = frozenset({Mode.CGPU, Mode.CORE_MEM})
+"""Modes in which the kernel module isolates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +161,7 @@ def environment(grant: Grant, pod: Pod, cards: Sequence[Card]) -> dict[str, str]
     used = [card for card in cards if card.uuid in grant.shares]
     sizes = [grant.shares[card.uuid].mem for card in used]
     claim = claim_of(pod)
-    isolated = grant.mode is not Mode.SHARE
+    isolated = grant.mode in ENFORCED
     return {
         ENV_CONTAINER: _list(sizes),
         ENV_DEV: _list([card.units for card in used]),

@@ -12,7 +12,7 @@ from cgpu.core.errors import CgpuError, PlacementError, UnavailableError
 from cgpu.core.model import Card, Pod
 from cgpu.core.names import EVENT_ALLOCATE_FAILED, EVENT_ALLOCATED, Mode
 from deviceplugin.grants import Grant, environment, grant_of, has_allocation
-from deviceplugin.instances import Instances
+from deviceplugin.instances import Backends
 from deviceplugin.pairing import Books, is_recorded, pair
 from deviceplugin.records import Records
 from deviceplugin.stores import PodStore
@@ -58,7 +58,7 @@ class Handover:
         records: Records,
         *,
         cdi: CdiFolder,
-        instances: Instances,
+        backends: Backends,
         recorder: Recorder,
         serving: Callable[[], Serving],
         high_priority_classes: Collection[str] = (),
@@ -70,10 +70,10 @@ class Handover:
         self._pods = pods
         self._records = records
         self._cdi = cdi
-        self._instances = instances
+        self._backends = backends
         self._recorder = recorder
         self._high = frozenset(high_priority_classes)
-        self._wait_s = wait_s
+        self.wait_s = wait_s
 
     async def start(self, ids: Collection[str]) -> Grant:
         """Give the container that holds `ids` its share, again at every restart.
@@ -103,7 +103,7 @@ class Handover:
         return grant
 
     async def _holder(self, ids: Collection[str]) -> tuple[Pod, str]:
-        end = asyncio.get_running_loop().time() + self._wait_s
+        end = asyncio.get_running_loop().time() + self.wait_s
         books = await self._kubelet.read()
         while True:
             change = self._pods.signal.next()
@@ -138,13 +138,14 @@ class Handover:
         for other in self._records:
             if other.pod_uid == grant.pod_uid and other.hash != grant.hash and set(other.ids) & set(grant.ids):
                 self.end(other)  # its ids were handed on: its container has ended
-        if not self._instances.adopt(grant, cards):
-            self._instances.create(grant, cards)
-        self._cdi.write(grant.hash, self._instances.edits(grant, environment(grant, pod, cards), cards))
+        instances = self._backends.of(grant.mode)
+        if not instances.adopt(grant, cards):
+            instances.create(grant, cards)
+        self._cdi.write(grant.hash, instances.edits(grant, environment(grant, pod, cards), cards))
 
     def end(self, grant: Grant) -> None:
         """Remove the instance, the CDI file and the record of a grant. Raises UnavailableError while it is in use."""
-        self._instances.destroy(grant.instance)
+        self._backends.of(grant.mode).destroy(grant.instance)
         self._cdi.remove(grant.hash)
         self._records.remove(grant.hash)
 

@@ -26,7 +26,7 @@ from cgpu.core.pods import holds
 from cgpu.gpus import Gpu
 from deviceplugin.handover import Kubelet, Recorder, Serving
 from deviceplugin.modes import choose_mode
-from deviceplugin.offer import ENFORCED, Facts, Offer, held_ids, offer_of
+from deviceplugin.offer import Facts, Offer, held_ids, offer_of
 from deviceplugin.pairing import Books
 from deviceplugin.publisher import Publisher
 from deviceplugin.records import Records
@@ -65,7 +65,7 @@ class Rules:
     default_mode: Mode = Mode.DEFAULT
     reserve_mib: int = 0
     max_instances: int = MAX_INSTANCES_DEFAULT
-    module_problem: Callable[[Mode, Sequence[Card]], str] = field(default=lambda _mode, _cards: "")
+    module_problem: Callable[[Mode], str] = field(default=lambda _mode: "")
     runtime_problem: Callable[[str], str] = field(default=lambda _version: "")
 
 
@@ -204,7 +204,7 @@ class Inventory:
             mode=self.mode,
             cards=cards,
             card_problem=self._card_problem,
-            module_problem=self._rules.module_problem(self.mode, cards) if self.mode in ENFORCED else "",
+            module_problem=self._rules.module_problem(self.mode),
             runtime_problem=self._rules.runtime_problem(runtime),
             held=held_ids(self._books, self._pods.pods, cards),
         )

@@ -11,11 +11,11 @@ from cgpu.core.errors import InputError, SettingError
 from cgpu.core.model import Card, Pod
 from cgpu.core.names import CORE_PER_CARD, RESOURCE_CORE, RESOURCE_MEM, Mode
 from cgpu.core.pods import claim_of
+from deviceplugin.grants import ENFORCED
 from deviceplugin.pairing import Books, owner_of
 from deviceplugin.servicer import Devices
 
 RESOURCES: Final = (RESOURCE_MEM, RESOURCE_CORE)
-ENFORCED: Final = frozenset({Mode.CGPU, Mode.CORE_MEM})
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from cgpu.core.errors import UnavailableError
 from cgpu.core.pods import holds
 from deviceplugin.grants import Grant
 from deviceplugin.handover import Handover, Kubelet
-from deviceplugin.instances import Instances
+from deviceplugin.instances import Backends
 from deviceplugin.pairing import Books
 from deviceplugin.records import Records
 from deviceplugin.stores import PodStore
@@ -30,14 +30,14 @@ class Reconciler:
         records: Records,
         *,
         cdi: CdiFolder,
-        instances: Instances,
+        backends: Backends,
         handover: Handover,
     ) -> None:
         self._kubelet = kubelet
         self._pods = pods
         self._records = records
         self._cdi = cdi
-        self._instances = instances
+        self._backends = backends
         self._handover = handover
 
     async def run(self) -> None:
@@ -61,7 +61,7 @@ class Reconciler:
         starts meanwhile has written its grant anew, or is on the kubelet's record.
         """
         candidates = [grant for grant in self._records if not self._is_known(grant)]
-        files, instances = self._cdi.names(), self._instances.list()
+        files, instances = self._cdi.names(), self._backends.existing()
         mine = frozenset(grant.instance for grant in self._records)
         if not candidates and files <= {grant.hash for grant in self._records} and instances <= mine:
             return 0
@@ -101,7 +101,7 @@ class Reconciler:
         removed = len(stray)
         for instance in instances - {grant.instance for grant in self._records}:
             try:
-                self._instances.destroy(instance)
+                self._backends.destroy(instance)
                 removed += 1
             except UnavailableError as error:
                 log.warning("instance %s has no pod and stays: %s", instance, error)

@@ -17,6 +17,7 @@ from cgpu.core.model import Card, Share
 from cgpu.core.names import ANNOTATION_ALLOCATION, ANNOTATION_DEVICES, RESOURCE_MEM
 from cgpu.settings import Address
 from deviceplugin.__main__ import Plugin
+from deviceplugin.instances import Instances
 from deviceplugin.options import Options
 from tests.fakes import FakeApi, FakeKubelet, Wire
 
@@ -75,10 +76,10 @@ class Bench:
         temporary.write_text("\n".join(["cards:", *lines]))
         temporary.replace(self.cards_file)
 
-    async def start(self, **options: Any) -> None:
+    async def start(self, enforced: Instances | None = None, **options: Any) -> None:
         """Start a plugin process."""
         self.options = replace(self.options, **options)
-        self.plugin = Plugin(self.options, self.api)  # type: ignore[arg-type]
+        self.plugin = Plugin(self.options, self.api, enforced)  # type: ignore[arg-type]
         self.task = asyncio.create_task(self.plugin.run())
 
     async def stop(self) -> None:
@@ -116,7 +117,7 @@ async def node() -> AsyncIterator[Bench]:
         bench.write_cards(T4, T4)
         await bench.kubelet.start()
         stack.push_async_callback(bench.kubelet.stop)
-        stack.push_async_callback(lambda: bench.stop())
+        stack.push_async_callback(bench.stop)
         yield bench
 
 
