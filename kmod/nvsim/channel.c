@@ -93,6 +93,7 @@ u32 nvsim_channel_new(struct nvsim_object *object, const u8 *params)
 	channel->entries = get32(params, NV_CHANNEL_ENTRIES);
 	channel->engine = get32(params, NV_CHANNEL_ENGINE);
 	list_add_tail(&channel->node, &channel->gpu->channels);
+	nvsim_host_kick();
 	status = make_tsg(object);
 	if (status)
 		return status;
@@ -205,6 +206,7 @@ static void latch(struct nvsim_channel *channel)
 	    !channel->kernel.pending)
 		channel->time_ns = max(channel->time_ns, nvsim_host_now());
 	channel->put = value;
+	nvsim.progress++;
 	nvsim_channel_ready(channel);
 }
 
@@ -266,6 +268,7 @@ static void end_entry(struct nvsim_channel *channel)
 
 	channel->in_buffer = false;
 	channel->entries_done++;
+	nvsim.progress++;
 	channel->get = (channel->get + 1) % channel->entries;
 	if (get)
 		smp_store_release(get, channel->get);

@@ -202,6 +202,7 @@ struct nvsim_state {
 	u32 next_client, next_channel;
 	u64 kernel_ns;
 	u64 ioctls, faults;
+	u64 progress;		/* grows whenever the engine does something */
 };
 
 extern struct nvsim_state nvsim;
@@ -228,6 +229,9 @@ long nvsim_uvm_ioctl(struct nvsim_uvm *uvm, u32 command, u64 argument);
 /* A mapping of the UVM file at its own address; takes over @backing. */
 int nvsim_uvm_mmap(struct nvsim_uvm *uvm, u64 va, u64 bytes,
 		   struct nvsim_backing *backing);
+
+/* The end of such a mapping. */
+void nvsim_uvm_munmap(struct nvsim_uvm *uvm, u64 va, u64 bytes);
 
 /*
  * Runs what can run. Lock held. Returns the nanosecond at which the engine has

@@ -10,6 +10,7 @@ static void finish(struct nvsim_channel *channel)
 	struct nvsim_kernel *kernel = &channel->kernel;
 	u32 i, memory;
 
+	nvsim.progress++;
 	for (i = 0; i < kernel->releases && !channel->dead; i++) {
 		struct nvsim_release *release = &kernel->release[i];
 

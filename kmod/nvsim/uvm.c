@@ -266,3 +266,18 @@ int nvsim_uvm_mmap(struct nvsim_uvm *uvm, u64 va, u64 bytes,
 	nvsim_unlock();
 	return error;
 }
+
+/**
+ * nvsim_uvm_munmap() - The end of a mapping of the UVM file.
+ * @uvm: the file's state
+ * @va: address
+ * @bytes: length
+ *
+ * Context: lock not held; may be called under mmap_lock.
+ */
+void nvsim_uvm_munmap(struct nvsim_uvm *uvm, u64 va, u64 bytes)
+{
+	nvsim_lock();
+	nvsim_space_remove(&uvm->space, va, bytes);
+	nvsim_unlock();
+}

@@ -221,18 +221,6 @@ static void nap(unsigned int idle, u64 next)
 	nanosleep(&time, NULL);
 }
 
-static u64 work_done(void)
-{
-	struct nvsim_channel *channel;
-	u64 sum = 0;
-	u32 i;
-
-	for (i = 0; i < nvsim.gpu_count; i++)
-		list_for_each_entry(channel, &nvsim.gpus[i].channels, node)
-			sum += channel->entries_done + channel->put;
-	return sum;
-}
-
 static void *engine(void *unused)
 {
 	unsigned int idle = 0;
@@ -243,7 +231,7 @@ static void *engine(void *unused)
 
 		nvsim_lock();
 		next = nvsim_engine_run();
-		done = work_done();
+		done = nvsim.progress;
 		nvsim_unlock();
 		idle = done != last || !next ? 0 : idle + 1;
 		last = done;
