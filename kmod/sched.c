@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Whose turn it is: see sched.h. */
+#include "sched.h"
+
+#ifdef __KERNEL__
+#include <linux/minmax.h>
+#include <linux/string.h>
+#else
+#include "tests/shim/host.h"
+#endif
+
+#define REST			CGPU_MAX_INST	/* the slices that nobody has */
+#define SLOTS			(CGPU_MAX_INST + 1)
+#define GRANT_MOST		4		/* turns that may be made up at once */
+#define GRANT_LEAST		4		/* a turn is worth a switch from 1/4 */
+
+/* Policies in which a turn passes whether its owner has work or not. */
+static bool keeps_idle_turns(const struct cgpu_sched *s)
+{
+	return s->conf.policy == CGPU_FAIR || s->conf.policy == CGPU_WEIGHTED ||
+	       s->conf.policy == CGPU_FIXED;
+}
+
+/* Policies whose shares are parts of the wall time. */
+static bool has_rest(const struct cgpu_sched *s)
+{
+	return s->conf.policy == CGPU_FAIR || s->conf.policy == CGPU_FIXED;
+}
+
+static u32 slices_of(const struct cgpu_sched *s, int ent)
+{
+	const struct cgpu_entity *e = &s->entity[ent];
+
+	if (ent == REST || !e->weight)
+		return e->weight;
+	return s->conf.policy == CGPU_WEIGHTED || s->conf.policy == CGPU_FIXED ?
+	       e->weight : 1;
+}
+
+static u64 quota_of(const struct cgpu_sched *s, int ent)
+{
+	return slices_of(s, ent) * s->conf.slice_ns;
+}
+
+/* The slices of a round that no instance has, held by the last slot. */
+static void update_rest(struct cgpu_sched *s)
+{
+	struct cgpu_entity *rest = &s->entity[REST];
+	u32 taken = 0;
+	int i;
+
+	for (i = 0; i < REST; i++)
+		if (s->entity[i].present)
+			taken += slices_of(s, i);
+	rest->weight = has_rest(s) && taken < s->conf.max_inst ?
+		       s->conf.max_inst - taken : 0;
+	rest->present = rest->weight > 0;
+}
+
+static bool takes_part(const struct cgpu_sched *s, int ent)
+{
+	const struct cgpu_entity *e = &s->entity[ent];
+
+	if (!e->present || !slices_of(s, ent))
+		return false;
+	return e->busy || (keeps_idle_turns(s) && !e->highprio);
+}
+
+static bool class_takes_part(const struct cgpu_sched *s, bool highprio)
+{
+	int i;
+
+	for (i = 0; i < SLOTS; i++)
+		if (s->entity[i].highprio == highprio && takes_part(s, i))
+			return true;
+	return false;
+}
+
+static s64 clamp_debt(const struct cgpu_sched *s, s64 debt)
+{
+	s64 most = s->conf.debt_ns;
+
+	return clamp_t(s64, debt, -most, most);
+}
+
+/* What the classes owe each other: only counted while both want the GPU. */
+static void charge_class(struct cgpu_sched *s, int ent, u64 used)
+{
+	s64 part;
+
+	if (s->entity[ent].highprio) {
+		part = used * (100 - s->conf.prio_ratio) / 100;
+		if (class_takes_part(s, false))
+			s->credit_ns = clamp_debt(s, s->credit_ns + part);
+		return;
+	}
+	part = used * s->conf.prio_ratio / 100;
+	if (class_takes_part(s, true))
+		s->credit_ns = clamp_debt(s, s->credit_ns - part);
+	else if (s->credit_ns > 0)
+		s->credit_ns = max_t(s64, 0, s->credit_ns - part);
+}
+
+static void charge(struct cgpu_sched *s, int ent, s64 debt, u64 used)
+{
+	struct cgpu_entity *e = &s->entity[ent];
+
+	e->debt_ns = clamp_debt(s, e->debt_ns + debt);
+	charge_class(s, ent, used);
+}
+
+/* Time that nobody had comes out of the slices that nobody has. */
+static void lose(struct cgpu_sched *s, u64 lost)
+{
+	struct cgpu_entity *rest = &s->entity[REST];
+
+	if (rest->present)
+		rest->debt_ns = clamp_debt(s, rest->debt_ns + (s64)lost);
+}
+
+static s64 least_grant(u64 quota)
+{
+	return quota / GRANT_LEAST;
+}
+
+/* How many rounds until an instance may have a turn again. */
+static u64 rounds_owed(const struct cgpu_sched *s, int ent)
+{
+	u64 quota = quota_of(s, ent);
+	s64 owed = s->entity[ent].debt_ns + least_grant(quota) - (s64)quota;
+
+	return owed <= 0 ? 0 : (owed + quota - 1) / quota;
+}
+
+/* Lets the rounds pass in which everybody of a class would only pay debt. */
+static void pass_rounds(struct cgpu_sched *s, bool highprio)
+{
+	u64 rounds = U64_MAX;
+	int i;
+
+	for (i = 0; i < SLOTS; i++)
+		if (takes_part(s, i) && s->entity[i].highprio == highprio)
+			rounds = min_t(u64, rounds, rounds_owed(s, i));
+	if (!rounds || rounds == U64_MAX)
+		return;
+	for (i = 0; i < SLOTS; i++)
+		if (takes_part(s, i) && s->entity[i].highprio == highprio)
+			s->entity[i].debt_ns -= rounds * quota_of(s, i);
+}
+
+static u64 grant(struct cgpu_sched *s, int ent)
+{
+	struct cgpu_entity *e = &s->entity[ent];
+	s64 quota = quota_of(s, ent);
+	s64 length = min_t(s64, quota - e->debt_ns, GRANT_MOST * quota);
+
+	e->debt_ns += length - quota;
+	return length;
+}
+
+/* The next of a class in the round; who owes too much pays and is passed. */
+static int pick_of_class(struct cgpu_sched *s, bool highprio)
+{
+	int step, ent;
+
+	pass_rounds(s, highprio);
+	for (step = 1; step <= 2 * SLOTS; step++) {
+		ent = (s->cursor[highprio] + step) % SLOTS;
+		if (!takes_part(s, ent) || s->entity[ent].highprio != highprio)
+			continue;
+		if (!rounds_owed(s, ent)) {
+			s->cursor[highprio] = ent;
+			return ent;
+		}
+		s->entity[ent].debt_ns -= quota_of(s, ent);
+	}
+	return CGPU_NONE;
+}
+
+static int pick(struct cgpu_sched *s)
+{
+	bool high = class_takes_part(s, true);
+	bool low = class_takes_part(s, false);
+
+	if (high && (!low || s->credit_ns <= 0))
+		return pick_of_class(s, true);
+	return low ? pick_of_class(s, false) : CGPU_NONE;
+}
+
+static bool is_contended(const struct cgpu_sched *s)
+{
+	int i;
+
+	for (i = 0; i < SLOTS; i++)
+		if (i != s->current_ent && takes_part(s, i))
+			return true;
+	return false;
+}
+
+static void open_turn(struct cgpu_sched *s, int ent, u64 length, u64 now)
+{
+	s->current_ent = ent;
+	s->pending = CGPU_NONE;
+	s->start_ns = now;
+	s->grant_ns = length;
+	s->state = ent == CGPU_NONE ? CGPU_IDLE : CGPU_OPEN;
+	if (ent != CGPU_NONE)
+		s->entity[ent].turns++;
+}
+
+/* Chooses the next instance and remembers what that took from it. */
+static void choose(struct cgpu_sched *s)
+{
+	s->pending = pick(s);
+	if (s->pending == CGPU_NONE)
+		return;
+	s->pending_debt = s->entity[s->pending].debt_ns;
+	s->pending_grant = grant(s, s->pending);
+}
+
+static void give_back_choice(struct cgpu_sched *s)
+{
+	if (s->pending != CGPU_NONE)
+		s->entity[s->pending].debt_ns = s->pending_debt;
+	s->pending = CGPU_NONE;
+}
+
+static bool may_run_over(const struct cgpu_sched *s, u64 used, bool inflight)
+{
+	return s->conf.policy == CGPU_SOFT && inflight && !s->preempt &&
+	       used < s->grant_ns + s->conf.slice_ns;
+}
+
+static bool is_over(const struct cgpu_sched *s, u64 now, bool inflight)
+{
+	u64 used = now - s->start_ns;
+
+	if (s->preempt && !s->entity[s->current_ent].highprio)
+		return true;
+	if (!keeps_idle_turns(s) && !inflight &&
+	    !s->entity[s->current_ent].busy)
+		return true;
+	return used >= s->grant_ns && !may_run_over(s, used, inflight);
+}
+
+/* Ends the turn, unless the next one is the same instance's. */
+static void end_turn(struct cgpu_sched *s, u64 now)
+{
+	u64 used = now - s->start_ns;
+	int ent = s->current_ent;
+
+	charge(s, ent, (s64)used - (s64)s->grant_ns, used);
+	s->preempt = false;
+	choose(s);
+	s->closed_ns = now;
+	if (s->pending == ent)
+		open_turn(s, ent, s->pending_grant, now);
+	else
+		s->state = CGPU_DRAIN;
+}
+
+/* Nobody else wants the GPU: what is used now is owed to nobody. */
+static void renew_turn(struct cgpu_sched *s, u64 now)
+{
+	if (now - s->start_ns > s->grant_ns)
+		s->start_ns = now - s->grant_ns;
+	s->preempt = false;
+}
+
+static void run_open(struct cgpu_sched *s, u64 now, bool inflight)
+{
+	if (!is_contended(s))
+		renew_turn(s, now);
+	else if (is_over(s, now, inflight))
+		end_turn(s, now);
+}
+
+static void run_drain(struct cgpu_sched *s, u64 now, u64 gone)
+{
+	u64 over = gone > s->closed_ns ? gone - s->closed_ns : 0;
+
+	if (s->preempt) {
+		give_back_choice(s);
+		choose(s);
+		s->preempt = false;
+	}
+	if (!gone)
+		return;
+	charge(s, s->current_ent, over, over);
+	lose(s, now - max(gone, s->closed_ns));
+	if (s->pending != CGPU_NONE && !takes_part(s, s->pending))
+		give_back_choice(s);
+	if (s->pending == CGPU_NONE)
+		choose(s);
+	open_turn(s, s->pending, s->pending_grant, now);
+}
+
+static void run_idle(struct cgpu_sched *s, u64 now)
+{
+	choose(s);
+	s->preempt = false;
+	open_turn(s, s->pending, s->pending_grant, now);
+}
+
+static u64 end_of_turn(const struct cgpu_sched *s, u64 now, bool inflight)
+{
+	u64 end = s->start_ns + s->grant_ns;
+
+	if (may_run_over(s, end - s->start_ns, inflight) && now >= end)
+		end += s->conf.slice_ns;
+	return end > now ? end : now + 1;
+}
+
+/**
+ * cgpu_sched_init() - prepare the turns of a GPU without instances
+ * @s: the turns
+ * @conf: settings; policy, max_inst and prio_ratio within their ranges
+ *
+ * Context: any; the caller serialises.
+ */
+void cgpu_sched_init(struct cgpu_sched *s, const struct cgpu_sched_conf *conf)
+{
+	memset(s, 0, sizeof(*s));
+	s->conf = *conf;
+	s->current_ent = CGPU_NONE;
+	s->pending = CGPU_NONE;
+	update_rest(s);
+}
+
+/**
+ * cgpu_sched_configure() - change the settings; debts are kept
+ * @s: the turns
+ * @conf: new settings
+ *
+ * Context: any; the caller serialises and then asks cgpu_sched_next().
+ */
+void cgpu_sched_configure(struct cgpu_sched *s,
+			  const struct cgpu_sched_conf *conf)
+{
+	int i;
+
+	s->conf = *conf;
+	for (i = 0; i < SLOTS; i++)
+		s->entity[i].debt_ns = clamp_debt(s, s->entity[i].debt_ns);
+	s->credit_ns = 0;
+	update_rest(s);
+}
+
+/**
+ * cgpu_sched_add() - a new instance
+ * @s: the turns
+ * @weight: slices in a turn, 0 = none
+ * @highprio: whether it is of the high-priority class
+ * @now: ns
+ *
+ * Context: any; the caller serialises.
+ * Return: its number, or CGPU_NONE when all slots are taken.
+ */
+int cgpu_sched_add(struct cgpu_sched *s, u32 weight, bool highprio, u64 now)
+{
+	int i;
+
+	for (i = 0; i < REST; i++) {
+		if (s->entity[i].present)
+			continue;
+		s->entity[i] = (struct cgpu_entity) {
+			.present = true, .highprio = highprio,
+			.weight = weight, .changed_ns = now,
+		};
+		update_rest(s);
+		return i;
+	}
+	return CGPU_NONE;
+}
+
+/**
+ * cgpu_sched_del() - an instance is gone
+ * @s: the turns
+ * @ent: its number
+ *
+ * Context: any; the caller serialises and has closed its gate.
+ */
+void cgpu_sched_del(struct cgpu_sched *s, int ent)
+{
+	if (s->pending == ent)
+		give_back_choice(s);
+	memset(&s->entity[ent], 0, sizeof(s->entity[ent]));
+	if (s->current_ent == ent) {
+		give_back_choice(s);
+		s->current_ent = CGPU_NONE;
+		s->state = CGPU_IDLE;
+	}
+	update_rest(s);
+}
+
+/**
+ * cgpu_sched_set_weight() - change weight and class of an instance
+ * @s: the turns
+ * @ent: its number
+ * @weight: slices in a turn
+ * @highprio: whether it is of the high-priority class
+ *
+ * Context: any; the caller serialises.
+ */
+void cgpu_sched_set_weight(struct cgpu_sched *s, int ent, u32 weight,
+			   bool highprio)
+{
+	s->entity[ent].weight = weight;
+	s->entity[ent].highprio = highprio;
+	update_rest(s);
+}
+
+/*
+ * What an instance was entitled to while it slept pays its debt. A credit
+ * does not outlive a sleep of a whole round.
+ */
+static void settle_sleep(struct cgpu_sched *s, int ent, u64 now)
+{
+	struct cgpu_entity *e = &s->entity[ent];
+	u64 slept = now - e->changed_ns;
+	u64 all = quota_of(s, ent), mine = all;
+	int i;
+
+	for (i = 0; i < REST; i++)
+		if (i != ent && takes_part(s, i))
+			all += quota_of(s, i);
+	if (e->debt_ns > 0 && all)
+		e->debt_ns = max_t(s64, 0, e->debt_ns -
+				   (s64)(min(slept, s->conf.debt_ns * 25) /
+					 all * mine));
+	else if (slept > all)
+		e->debt_ns = max_t(s64, 0, e->debt_ns);
+}
+
+/**
+ * cgpu_sched_set_busy() - an instance has work now, or has none any more
+ * @s: the turns
+ * @ent: its number
+ * @busy: whether it has work or waits for its gate
+ * @now: ns
+ *
+ * Context: any; the caller serialises and then asks cgpu_sched_next().
+ */
+void cgpu_sched_set_busy(struct cgpu_sched *s, int ent, bool busy, u64 now)
+{
+	struct cgpu_entity *e = &s->entity[ent];
+
+	if (e->busy == busy)
+		return;
+	if (s->state == CGPU_OPEN && !is_contended(s))
+		renew_turn(s, now);
+	if (busy && !keeps_idle_turns(s))
+		settle_sleep(s, ent, now);
+	e->busy = busy;
+	e->changed_ns = now;
+	if (busy && e->highprio && s->credit_ns <= 0)
+		s->preempt = true;
+}
+
+/**
+ * cgpu_sched_next() - what to do now
+ * @s: the turns
+ * @now: ns, never less than before
+ * @gone: when the last work of the instance whose turn it is left the GPU,
+ *	  as well as it is known; 0 while it runs
+ *
+ * To be asked when the time of the last answer has come, when an instance
+ * became busy or idle, and in the state CGPU_DRAIN when the work is gone.
+ *
+ * Context: any; the caller serialises.
+ * Return: whose gate must be open (all others closed), and until when.
+ */
+struct cgpu_turn cgpu_sched_next(struct cgpu_sched *s, u64 now, u64 gone)
+{
+	struct cgpu_turn turn = { .open = CGPU_NONE };
+	bool inflight = !gone;
+
+	if (s->conf.policy == CGPU_NATIVE) {
+		turn.open = CGPU_ALL;
+		return turn;
+	}
+	if (s->state == CGPU_OPEN)
+		run_open(s, now, inflight);
+	if (s->state == CGPU_DRAIN)
+		run_drain(s, now, gone);
+	if (s->state == CGPU_IDLE)
+		run_idle(s, now);
+	if (s->state != CGPU_OPEN)
+		return turn;
+	turn.open = s->current_ent == REST ? CGPU_NONE : s->current_ent;
+	if (is_contended(s))
+		turn.until_ns = end_of_turn(s, now, inflight);
+	return turn;
+}
+
+/**
+ * cgpu_sched_left() - what is left of the turn
+ * @s: the turns
+ * @now: ns
+ *
+ * Context: any; the caller serialises.
+ * Return: ns, 0 when the turn is over.
+ */
+u64 cgpu_sched_left(const struct cgpu_sched *s, u64 now)
+{
+	u64 end = s->start_ns + s->grant_ns;
+
+	return s->state == CGPU_OPEN && end > now ? end - now : 0;
+}
