@@ -36,6 +36,7 @@ from deviceplugin.stores import NodeStore, PodStore, Signal
 log = logging.getLogger(__name__)
 _LOOK_S: Final = 5.0
 _AGAIN_S: Final = 1.0
+_SCAN_S: Final = 1.0
 _GRACE_S: Final = 10.0
 NOT_OURS: Final = "its mode is default: the node is not ours"
 
@@ -136,7 +137,7 @@ class Inventory:
         """Look at the cards whenever the source says that they may have changed."""
         while True:
             await self.scan()
-            await asyncio.to_thread(self._source.wait, _LOOK_S)
+            await asyncio.to_thread(self._source.wait, _SCAN_S)
 
     async def scan(self) -> None:
         """Look at the cards once."""

@@ -23,7 +23,7 @@ from cgpu.core.pods import holds
 from cgpu.kubelet import podresources_pb2, podresources_pb2_grpc
 
 _PACE_S: Final = 0.012  # the kubelet answers 100 requests a second and refuses more
-_ANSWER_S: Final = 5.0
+_ANSWER_S: Final = 2.0
 _CHANNEL_OPTIONS: Final = (
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
@@ -132,6 +132,8 @@ class KubeletBooks:
         return self._books(await self._list())
 
     async def _list(self) -> podresources_pb2.ListPodResourcesResponse:
+        if not self._socket.exists():
+            raise UnavailableError(f"kubelet PodResources: {self._socket} is not there")
         if self._channel is None:
             self._channel = grpc.aio.insecure_channel(f"unix://{self._socket}", options=list(_CHANNEL_OPTIONS))
         stub = podresources_pb2_grpc.PodResourcesListerStub(self._channel)  # type: ignore[no-untyped-call]

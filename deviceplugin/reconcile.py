@@ -61,16 +61,16 @@ class Reconciler:
         starts meanwhile has written its grant anew, or is on the kubelet's record.
         """
         candidates = [grant for grant in self._records if not self._is_known(grant)]
-        files, instances = self._cdi.names(), self._backends.existing()
-        mine = frozenset(grant.instance for grant in self._records)
-        if not candidates and files <= {grant.hash for grant in self._records} and instances <= mine:
+        files = self._cdi.names() - {grant.hash for grant in self._records}
+        instances = self._backends.existing() - {grant.instance for grant in self._records}
+        if not (candidates or files or instances):
             return 0
         books = await self._kubelet.read()
         ended = [
             grant for grant in candidates if self._records.get(grant.hash) is grant and self._is_over(grant, books)
         ]
         removed = sum([self._end(grant) for grant in ended])
-        return removed + self._remove_strays(files, instances - mine)
+        return removed + self._remove_strays(files, instances)
 
     def _is_known(self, grant: Grant) -> bool:
         pod = self._pods.pods.get(grant.pod_uid)
@@ -94,8 +94,7 @@ class Reconciler:
 
     def _remove_strays(self, files: frozenset[str], instances: frozenset[str]) -> int:
         """Files and instances without a grant: an earlier plugin was killed half-way."""
-        known = {grant.hash for grant in self._records}
-        stray = files - known
+        stray = files - {grant.hash for grant in self._records}
         for name in stray:
             self._cdi.remove(name)
         removed = len(stray)
