@@ -105,10 +105,10 @@ class Plugin:
         async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
             stack.push_async_callback(self.books.close)
             app = make_app(options.node, lambda: (self.inventory.mode, self.inventory.problem), self.rows)
-            runner = web.AppRunner(app, access_log=None)
-            await runner.setup()
-            stack.push_async_callback(runner.cleanup)
-            await web.TCPSite(runner, options.listen.host, options.listen.port).start()
+            self.runner = web.AppRunner(app, access_log=None)
+            await self.runner.setup()
+            stack.push_async_callback(self.runner.cleanup)
+            await web.TCPSite(self.runner, options.listen.host, options.listen.port).start()
             for watch in self._watches:
                 tasks.create_task(watch.run())
             tasks.create_task(self.inventory.scan_for_ever())
