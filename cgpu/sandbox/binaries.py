@@ -120,7 +120,13 @@ def imports_text(source: Source) -> str:
 def go_environment(go: Go) -> dict[str, str]:
     """The caller's environment with a static, reproducible build that fetches no other toolchain."""
     path = f"{go.program.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    return {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod -buildvcs=false", "PATH": path}
+    return {
+        **os.environ,
+        "CGO_ENABLED": "0",
+        "GOTOOLCHAIN": "local",
+        "GOFLAGS": "-mod=mod -buildvcs=false",
+        "PATH": path,
+    }
 
 
 def build_command(go: Go, source: Source, package: str, output: Path) -> list[str]:

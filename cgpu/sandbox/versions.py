@@ -28,12 +28,38 @@ _KUBERNETES_MAINS: Final = (
 # k8s.io/kubernetes requires these at v0.0.0 and replaces them by folders of its own tree, which a consumer cannot
 # follow: its go.mod names the published versions instead (go.mod of k8s.io/kubernetes, `replace` block).
 _STAGING: Final = (
-    "api apiextensions-apiserver apimachinery apiserver cli-runtime client-go cloud-provider cluster-bootstrap "
-    "code-generator component-base component-helpers controller-manager cri-api cri-client csi-translation-lib "
-    "dynamic-resource-allocation endpointslice externaljwt kms kube-aggregator kube-controller-manager kube-proxy "
-    "kube-scheduler kubectl kubelet metrics mount-utils pod-security-admission sample-apiserver sample-cli-plugin "
-    "sample-controller"
-).split()
+    "api",
+    "apiextensions-apiserver",
+    "apimachinery",
+    "apiserver",
+    "cli-runtime",
+    "client-go",
+    "cloud-provider",
+    "cluster-bootstrap",
+    "code-generator",
+    "component-base",
+    "component-helpers",
+    "controller-manager",
+    "cri-api",
+    "cri-client",
+    "csi-translation-lib",
+    "dynamic-resource-allocation",
+    "endpointslice",
+    "externaljwt",
+    "kms",
+    "kube-aggregator",
+    "kube-controller-manager",
+    "kube-proxy",
+    "kube-scheduler",
+    "kubectl",
+    "kubelet",
+    "metrics",
+    "mount-utils",
+    "pod-security-admission",
+    "sample-apiserver",
+    "sample-cli-plugin",
+    "sample-controller",
+)
 _STAGING_SINCE_36: Final = ("cri-streaming", "streaming")
 
 
