@@ -164,10 +164,9 @@ class Inventory:
         if node is None:
             return True
         self._choose_mode(node.labels)
-        cards = self._cards()
-        if self._needs_books(cards):
+        if self._needs_books(self._cards()):
             await self._read_books()
-        facts = self._facts(cards, node.runtime)
+        facts = self._facts(self._cards(), node.runtime)  # one snapshot: nothing is awaited until it is applied
         offer = offer_of(facts, {resource: listing.devices for resource, listing in self._listings.items()})
         self._tell_problem(facts, offer)
         self._apply(offer, facts)

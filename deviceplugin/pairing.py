@@ -9,6 +9,7 @@ app container is found under that one's name: equal sets mean same pod, same siz
 import asyncio
 import json
 import time
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,10 @@ from cgpu.core.names import RESOURCE_MEM
 from cgpu.core.pods import holds
 from cgpu.kubelet import podresources_pb2, podresources_pb2_grpc
 
-_PACE_S: Final = 0.012  # the kubelet answers 100 requests a second and refuses more
+# The kubelet answers 100 requests a second, 10 of them at once, and refuses more: never more than 10 in this time.
+_WINDOW_S: Final = 0.105
+_BURST: Final = 10
+_REFUSED_S: Final = 0.1
 _ANSWER_S: Final = 2.0
 _CHANNEL_OPTIONS: Final = (
     ("grpc.initial_reconnect_backoff_ms", 100),
@@ -30,6 +34,10 @@ _CHANNEL_OPTIONS: Final = (
     ("grpc.max_reconnect_backoff_ms", 500),
     ("grpc.max_receive_message_length", -1),
 )
+
+
+class ExhaustedError(UnavailableError):
+    """The kubelet refuses because it was asked too often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +115,7 @@ class KubeletBooks:
         self._checkpoint = kubelet_root / "device-plugins" / "kubelet_internal_checkpoint"
         self._running: asyncio.Task[Books] | None = None
         self._next: asyncio.Task[Books] | None = None
-        self._started = 0.0
+        self._started: deque[float] = deque(maxlen=_BURST)
         self._channel: grpc.aio.Channel | None = None
         self.lists = 0  # how many List requests were made
 
@@ -126,10 +134,20 @@ class KubeletBooks:
     async def _after(self, running: asyncio.Task[Books] | None) -> Books:
         if running is not None:
             await asyncio.wait([running])
-        await asyncio.sleep(max(0.0, self._started + _PACE_S - time.monotonic()))
-        self._started = time.monotonic()
+        if len(self._started) == _BURST:
+            await asyncio.sleep(max(0.0, self._started[0] + _WINDOW_S - time.monotonic()))
+        self._started.append(time.monotonic())
         self._running, self._next = self._next, None
-        return self._books(await self._list())
+        return self._books(await self._list_patiently())
+
+    async def _list_patiently(self) -> podresources_pb2.ListPodResourcesResponse:
+        """Somebody else on this node may use up the kubelet's budget: its refusal is waited out, three times."""
+        for _ in range(3):
+            try:
+                return await self._list()
+            except ExhaustedError:
+                await asyncio.sleep(_REFUSED_S)
+        return await self._list()
 
     async def _list(self) -> podresources_pb2.ListPodResourcesResponse:
         if not self._socket.exists():
@@ -144,7 +162,8 @@ class KubeletBooks:
                 request, timeout=_ANSWER_S, wait_for_ready=True
             )
         except grpc.aio.AioRpcError as error:
-            raise UnavailableError(f"kubelet PodResources at {self._socket}: {error.details()}") from error
+            kind = ExhaustedError if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED else UnavailableError
+            raise kind(f"kubelet PodResources at {self._socket}: {error.details()}") from error
         return answer
 
     def _books(self, answer: podresources_pb2.ListPodResourcesResponse) -> Books:

@@ -172,6 +172,7 @@ class FakeKubelet(dp_grpc.RegistrationServicer, pr_grpc.PodResourcesListerServic
         self.allocate_env: dict[tuple[str, str], dict[str, str]] = {}
         self.registrations: list[str] = []
         self.lists = 0
+        self.refuse_lists = 0  # how many of the next List requests are refused, as above 100 a second
         self._random = random.Random(seed)
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._streams: dict[str, asyncio.Task[None]] = {}
@@ -246,6 +247,9 @@ class FakeKubelet(dp_grpc.RegistrationServicer, pr_grpc.PodResourcesListerServic
     async def List(self, request: pr.ListPodResourcesRequest, context: Any) -> pr.ListPodResourcesResponse:  # noqa: N802
         """Active pods, plain init containers left out, one message an id."""
         self.lists += 1
+        if self.refuse_lists:
+            self.refuse_lists -= 1
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "rejected by rate limit")
         answer = pr.ListPodResourcesResponse()
         for uid, pod in self.pods.items():
             row = answer.pod_resources.add(name=pod["metadata"]["name"], namespace=pod["metadata"]["namespace"])

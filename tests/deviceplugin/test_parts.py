@@ -95,6 +95,17 @@ async def test_concurrent_lookups_share_a_list_and_never_see_an_older_one(starte
     await books.close()
 
 
+async def test_a_kubelet_that_was_asked_too_often_is_asked_again(started: Bench) -> None:
+    books = KubeletBooks(started.options.kubelet_root)
+    started.kubelet.refuse_lists = 3
+    assert (await books.read()).listed == ()
+
+    started.kubelet.refuse_lists = 4
+    with pytest.raises(UnavailableError, match="rejected by rate limit"):
+        await books.read()
+    await books.close()
+
+
 async def test_a_kubelet_that_is_away_is_an_error_in_words(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match=r"kubelet PodResources: .*kubelet\.sock is not there"):
         await KubeletBooks(tmp_path).read()
