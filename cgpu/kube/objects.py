@@ -79,7 +79,7 @@ class _PodSpec(msgspec.Struct, rename="camel"):
 
 
 class _State(msgspec.Struct):
-    terminated: msgspec.Raw | None = None
+    terminated: dict[str, Any] | None = None
 
 
 class _ContainerStatus(msgspec.Struct):

@@ -52,9 +52,9 @@ class Reflector(Generic[T]):
         jitter: Callable[[float, float], float] = random.uniform,
     ) -> None:
         self._client = client
-        self._resource = resource
+        self.resource = resource
         self._sink = sink
-        self._query = selectors(field_selector)
+        self.query = selectors(field_selector)
         self._jitter = jitter
         self._version = ""
         self.objects: dict[str, T] = {}
@@ -72,10 +72,10 @@ class Reflector(Generic[T]):
                 await self._watch()
                 failures = 0
             except ExpiredError as error:
-                log.info("watch of %s: %s; listing anew", self._resource.path, error)
+                log.info("watch of %s: %s; listing anew", self.resource.path, error)
                 self._version = before = ""
             except CgpuError as error:
-                log.warning("watch of %s: %s; again in at most %.1f s", self._resource.path, error, delay)
+                log.warning("watch of %s: %s; again in at most %.1f s", self.resource.path, error, delay)
                 failures += 1
             if failures >= RELIST_AFTER:
                 self._version = before = ""  # whatever is behind the address now may not know our version
@@ -91,8 +91,8 @@ class Reflector(Generic[T]):
                 self._keep(item)
 
     async def _list(self) -> None:
-        page = await self._client.list(self._resource, self._query)
-        self.objects = {self._resource.key(item): item for item in page.items}
+        page = await self._client.list(self.resource, self.query)
+        self.objects = {self.resource.key(item): item for item in page.items}
         self._version = page.resource_version
         self.relists += 1
         self._sink.replace(self.objects)
@@ -100,13 +100,13 @@ class Reflector(Generic[T]):
 
     async def _watch(self) -> None:
         query = {
-            **self._query,
+            **self.query,
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._version,
             "timeoutSeconds": str(int(self._jitter(*WATCH_SECONDS))),
         }
-        async with self._client.stream(self._resource.path, query) as lines:
+        async with self._client.stream(self.resource.path, query) as lines:
             async for line in lines:
                 self._take(line)
 
@@ -116,13 +116,13 @@ class Reflector(Generic[T]):
             code, text = decode_status(raw)
             raise ExpiredError(text) if code == 410 else UnavailableError(f"the watch ended with {code}: {text}")
         if kind in ("ADDED", "MODIFIED"):
-            self._keep(self._resource.decode(raw))
+            self._keep(self.resource.decode(raw))
         elif kind == "DELETED":
-            self._drop(self._resource.key(self._resource.decode(raw)))
+            self._drop(self.resource.key(self.resource.decode(raw)))
         self._version = decode_version(raw)
 
     def _keep(self, item: T) -> None:
-        self.objects[self._resource.key(item)] = item
+        self.objects[self.resource.key(item)] = item
         self._sink.changed(item)
 
     def _drop(self, key: str) -> None:

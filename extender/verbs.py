@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""filter, prioritize and the choice of cards: decisions on the books as they stand at `now`, without I/O.
+
+Between two awaits of the one event loop nothing else changes the books, so "look and reserve" is one step.
+"""
+
+import heapq
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from cgpu.core.errors import ClaimError
+from cgpu.core.explain import Refusal
+from cgpu.core.model import Claim, Pod
+from cgpu.core.placement import Shares, place
+from cgpu.core.pods import claim_of
+from cgpu.core.usage import holdings_of
+from extender.books import Books, Hold
+from extender.setbacks import Setbacks
+from extender.verdicts import Rank, Verdict, Verdicts, judge
+from extender.wire import FilterAnswer
+
+Kept = TypeVar("Kept")
+
+HOLD_SECONDS: Final = 2.0
+DECISIONS: Final = 2_000
+UNKNOWN_NODE: Final = "node is not known to the extender yet"
+SHUT_NODE: Final = "binding to this node failed three times; it is left out for a while"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Why a node won, kept for `inspect?pod=`."""
+
+    node: str
+    policy: str
+    taking: int  # nodes that take the pod
+    runner_up: str
+    reasons: Mapping[str, int]  # reason → nodes, of the filter before
+
+
+class Verbs:
+    """The decisions of one extender."""
+
+    def __init__(self, books: Books, verdicts: Verdicts, setbacks: Setbacks) -> None:
+        self.books = books
+        self._verdicts = verdicts
+        self._setbacks = setbacks
+        self.decisions: OrderedDict[str, Decision] = OrderedDict()
+        self._reasons: OrderedDict[str, Mapping[str, int]] = OrderedDict()
+
+    def filter(self, pod: Pod, names: Sequence[str], now: float) -> FilterAnswer:
+        """Nodes whose cards take the pod. The only one left gets the hold here: prioritize is skipped then."""
+        self.books.release(pod.uid)
+        try:
+            claim = claim_of(pod)
+        except ClaimError as error:
+            return FilterAnswer(never=dict.fromkeys(names, str(error)))
+        if claim is None:
+            return FilterAnswer(passed=names)
+        ranks: list[Rank] = []
+        failed: dict[str, str] = {}
+        never: dict[str, str] = {}
+        for name, verdict in self._judged(pod, claim, names, now):
+            if verdict.rank is not None:
+                ranks.append(verdict.rank)
+            else:
+                refusal = verdict.refusal or Refusal(UNKNOWN_NODE, UNKNOWN_NODE)
+                (never if refusal.forever else failed)[name] = refusal.reason
+        ranks, shut = self._spared(pod, ranks, now)
+        failed.update(dict.fromkeys(shut, SHUT_NODE))
+        _remember(self._reasons, pod.uid, Counter([*failed.values(), *never.values()]))
+        if len(ranks) == 1:
+            self._hold(pod, claim, ranks, now)
+        return FilterAnswer([name for _, name in ranks], failed, never)
+
+    def prioritize(self, pod: Pod, names: Sequence[str], now: float) -> dict[str, int]:
+        """10 for exactly one node, the best, which gets the hold; 0 for the others."""
+        scores = dict.fromkeys(names, 0)
+        try:
+            claim = claim_of(pod)
+        except ClaimError:
+            return scores
+        if claim is None:
+            return scores
+        self.books.release(pod.uid)
+        judged = self._judged(pod, claim, names, now)
+        best = self._hold(pod, claim, [verdict.rank for _, verdict in judged if verdict.rank is not None], now)
+        if best is not None:
+            scores[best] = 10
+        return scores
+
+    def choose(self, pod: Pod, claim: Claim, node: str, now: float) -> Shares | str:
+        """The cards for a bind, or the sentence that says why there are none."""
+        held = self.books.holds_by_node(now, without=pod.uid).get(node, ())
+        state = self.books.state_for(node, pod.uid, held)
+        shares = place(state, claim)
+        if shares is not None:
+            return shares
+        refusal = self.refusal_of_node(node) or judge(state, claim).refusal
+        return refusal.detail if refusal is not None else UNKNOWN_NODE
+
+    def refusal_of_node(self, name: str) -> Refusal | None:
+        """What keeps every pod off a node: it is unknown, or its annotations cannot be read."""
+        offer = self.books.offers.get(name)
+        if offer is None:
+            return Refusal(UNKNOWN_NODE, f"{name}: {UNKNOWN_NODE}")
+        if offer.problem:
+            return Refusal("the node's GPU annotations cannot be read", f"{name}: {offer.problem}", forever=True)
+        return None
+
+    def verdict(self, claim: Claim, name: str) -> Verdict:
+        """What a node says to a claim, holds left out."""
+        refusal = self.refusal_of_node(name)
+        return Verdict(None, refusal) if refusal is not None else self._verdicts.table(claim)[name]
+
+    def _judged(self, pod: Pod, claim: Claim, names: Iterable[str], now: float) -> Iterable[tuple[str, Verdict]]:
+        table = self._verdicts.table(claim)
+        offers = self.books.offers
+        special = self._special(pod, claim, now)
+        for name in names:
+            offer = offers.get(name)
+            if offer is None or offer.problem:
+                yield name, Verdict(None, self.refusal_of_node(name))
+            else:
+                yield name, special.get(name) or table[name]
+
+    def _special(self, pod: Pod, claim: Claim, now: float) -> dict[str, Verdict]:
+        """Nodes where this pod sees something else than any other of its shape."""
+        held = self.books.holds_by_node(now, without=pod.uid)
+        own = self.books.assumed.get(pod.uid)
+        nodes = held.keys() | ({own.node} if own is not None else set())
+        return {name: judge(self.books.state_for(name, pod.uid, held.get(name, ())), claim) for name in nodes}
+
+    def _spared(self, pod: Pod, ranks: list[Rank], now: float) -> tuple[list[Rank], list[str]]:
+        """Without the nodes where binding this pod kept failing, as long as another one takes it."""
+        shut = frozenset(self._setbacks.shut(pod.uid, now))
+        if not shut:
+            return ranks, []
+        others = [rank for rank in ranks if rank[1] not in shut]
+        return (others, [name for _, name in ranks if name in shut]) if others else (ranks, [])
+
+    def _hold(self, pod: Pod, claim: Claim, ranks: list[Rank], now: float) -> str | None:
+        if not ranks:
+            return None
+        first, *others = heapq.nsmallest(2, ranks)
+        name = first[1]
+        shares = self.choose(pod, claim, name, now)
+        if isinstance(shares, str):
+            return None
+        self.books.hold(Hold(pod.uid, name, holdings_of(claim, shares), now + HOLD_SECONDS))
+        reasons = self._reasons.get(pod.uid, {})
+        policy = str(self.books.offers[name].placement)
+        runner_up = others[0][1] if others else ""
+        _remember(self.decisions, pod.uid, Decision(name, policy, len(ranks), runner_up, reasons))
+        return name
+
+
+def _remember(memory: OrderedDict[str, Kept], key: str, value: Kept) -> None:
+    memory[key] = value
+    memory.move_to_end(key)
+    if len(memory) > DECISIONS:
+        memory.popitem(last=False)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why pods wait, pure: the text of our event, the reason of the metric, and what `inspect?pod=` answers."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from cgpu.core.annotations import encode_allocation
+from cgpu.core.errors import ClaimError
+from cgpu.core.explain import Refusal, group_refusals, unit_hint
+from cgpu.core.model import Claim, Pod
+from cgpu.core.names import RESOURCE_MEM
+from cgpu.core.pods import claim_of
+from extender.verbs import Verbs
+
+MESSAGE_LIMIT: Final = 1024
+
+
+class Reason(StrEnum):
+    """The label of cgpu_extender_pending_pods."""
+
+    INVALID = "invalid"  # the pod contradicts itself
+    NEVER = "never-fits"  # no node's cards are large enough
+    FULL = "no-room"  # some would be, once others leave
+    SCHEDULING = "scheduling"  # a node takes it: kube-scheduler decides
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why one pod waits; `key` changes when the reasons do, numbers left out."""
+
+    pod: Pod
+    reason: Reason
+    message: str
+    key: str
+
+
+def waiting_pods(verbs: Verbs, schedulers: Iterable[str]) -> Iterator[Wait]:
+    """Every unbound pod of our schedulers."""
+    ours = frozenset(schedulers)
+    for pod in list(verbs.books.waiting.values()):
+        if pod.scheduler_name in ours and not pod.deleting:
+            yield wait_of(verbs, pod)
+
+
+def wait_of(verbs: Verbs, pod: Pod) -> Wait:
+    """Why this pod waits; holds are left out, they are gone in a moment."""
+    try:
+        claim = claim_of(pod)
+    except ClaimError as error:
+        return Wait(pod, Reason.INVALID, str(error), str(error))
+    if claim is None:
+        return Wait(pod, Reason.SCHEDULING, "the pod asks for no GPU memory", "")
+    refusals = list(_refusals(verbs, claim))
+    if any(refusal is None for refusal in refusals):
+        taking = sum(refusal is None for refusal in refusals)
+        text = f"{taking} of {len(refusals)} GPU nodes take the pod: kube-scheduler decides, other rules permitting"
+        return Wait(pod, Reason.SCHEDULING, text, "")
+    found = [refusal for refusal in refusals if refusal is not None]
+    reason = Reason.NEVER if all(refusal.forever for refusal in found) else Reason.FULL
+    key = ";".join(sorted(Counter(refusal.reason for refusal in found)))
+    return Wait(pod, reason, _message(claim, found), key)
+
+
+def _refusals(verbs: Verbs, claim: Claim) -> Iterator[Refusal | None]:
+    for name, offer in sorted(verbs.books.offers.items()):
+        if offer.cards or offer.problem:
+            verdict = verbs.verdict(claim, name)
+            yield None if verdict.rank is not None else verdict.refusal
+
+
+def _message(claim: Claim, refusals: list[Refusal]) -> str:
+    if not refusals:
+        return f"no node offers {RESOURCE_MEM}: label GPU nodes ack.node.gpu.schedule=cgpu or share"
+    hint = unit_hint(claim)
+    if hint:
+        return hint
+    head = f"0 of {len(refusals)} GPU nodes take the pod: "
+    return head + group_refusals(refusals, MESSAGE_LIMIT - len(head))
+
+
+def pod_report(verbs: Verbs, key: str) -> dict[str, Any] | None:
+    """What `inspect?pod=namespace/name` says, or None for a pod that the books do not know."""
+    uid = verbs.books.uid_of(key)
+    pod = verbs.books.known(uid) if uid is not None else None
+    if pod is None:
+        return None
+    report: dict[str, Any] = {"pod": pod.key, "uid": pod.uid, "error": ""}
+    booking = verbs.books.booking(pod.uid)
+    decision = verbs.decisions.get(pod.uid)
+    if booking is None and not pod.node:
+        wait = wait_of(verbs, pod)
+        report |= {"state": "pending", "reason": str(wait.reason), "why": wait.message, "nodes": _rows(verbs, pod)}
+        return report
+    report["state"] = "bound" if pod.node else "binding"
+    report["node"] = pod.node or (booking.node if booking is not None else "")
+    if booking is None:
+        report["why"] = verbs.books.tampered.get(pod.uid, "it was not bound by the extender: no card is booked for it")
+        return report
+    report["allocation"] = encode_allocation(booking.allocation)
+    if decision is None or decision.node != report["node"]:
+        report["why"] = "the choice was made before this extender started: its record is the pod's annotation"
+        return report
+    others = f"; next best: {decision.runner_up}" if decision.runner_up else ""
+    report["why"] = f"{decision.policy}: best of {decision.taking} nodes that take the pod{others}"
+    report["refused"] = dict(decision.reasons)
+    return report
+
+
+def _rows(verbs: Verbs, pod: Pod) -> list[dict[str, Any]]:
+    try:
+        claim = claim_of(pod)
+    except ClaimError:
+        return []
+    if claim is None:
+        return []
+    verdicts = ((name, verbs.verdict(claim, name)) for name in sorted(verbs.books.offers))
+    return [
+        {"name": name, "takes": verdict.rank is not None, "why": verdict.refusal.detail if verdict.refusal else ""}
+        for name, verdict in verdicts
+    ]
