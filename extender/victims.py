@@ -2,7 +2,8 @@
 """Who has to go so that a pod fits one card of a node: pure.
 
 kube-scheduler proposes victims by the node's total, which may free memory on many cards and fit on none. The answer
-is the least set whose cards are enough: fewest pods, then the lowest priorities, then the first card. A pod that is
+is the least set whose cards are enough: fewest pods, then the lowest priorities, then the least memory freed,
+then the first card. A pod that is
 already being deleted costs nothing.
 """
 
@@ -19,7 +20,7 @@ from extender.wire import Victims
 
 TRIED_SETS: Final = 2_000  # of one card; above, victims are taken by priority and spared where possible
 
-_Cost = tuple[int, int, int]
+_Cost = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class _Plan:
 
     def cost(self) -> _Cost:
         living = [booking.pod.priority for booking in self.victims if not booking.pod.deleting]
-        return len(living), max(living, default=-(2**63)), sum(living)
+        freed = sum(held.mem for booking in self.victims for held in booking.holdings.values())
+        return len(living), max(living, default=-(2**63)), sum(living), freed
 
 
 def least_victims(
