@@ -245,7 +245,7 @@ async def test_an_instance_in_use_stays_until_it_is_free(node: Bench) -> None:
     assert [row["container"] for row in module.rows()] == ["app0"]
 
     module.busy = set()
-    assert await reconciler(node).turn() == 1
+    await reconciler(node).turn()
     assert module.rows() == []
 
 
