@@ -144,7 +144,7 @@ def kubelet_config(record: Record, node: str) -> str:
             "localStorageCapacityIsolation": False,
             "serializeImagePulls": False,
             "registryPullQPS": 0,
-            "evictionHard": {"imagefs.available": "0%", "nodefs.available": "0%", "memory.available": "0"},
+            "evictionHard": {"imagefs.available": "0%", "nodefs.available": "0%", "memory.available": "0%"},
             "imageGCHighThresholdPercent": 100,
             "authentication": {
                 "anonymous": {"enabled": False},

@@ -26,7 +26,7 @@ CONTAINERD_SOCKET: Final = "/run/containerd/containerd.sock"
 _OVERLAYS: Final = ("etc", "var", "opt")
 _BOUND: Final = ("var/lib/kubelet", "var/lib/containerd")
 _EMPTY: Final = ("etc/cni/net.d", "etc/cdi", "etc/cgpu", "var/log/pods", "var/log/containers")
-_RUNTIME: Final = ("containerd", "cdi", "cgpu", "netns", "lock")
+_RUNTIME: Final = ("containerd", "cdi", "cgpu", "netns", "lock", "mount")
 _SOCKET_S: Final = 30
 
 
@@ -154,8 +154,8 @@ def mount_script(home: NodeHome) -> str:
         *(f"mount --bind /mnt/.node/bound/{path} /{path}" for path in _BOUND),
         "umount /mnt/.node",
         "rmdir /mnt/.node",
-        "mount --move /mnt /run",
-        *(f"mkdir /run/{name}" for name in _RUNTIME),
+        *(f"mkdir /mnt/{name}" for name in _RUNTIME),
+        "mount -n --move /mnt /run",
         "mount --make-rshared /",
     ]
     return "\n".join(lines)
