@@ -75,9 +75,8 @@ class NodeSink:
 class Cache:
     """Both reflectors; `changes` is set whenever somebody may fit who did not before."""
 
-    def __init__(self, client: KubeClient, books: Books, grace: float = GRACE_SECONDS) -> None:
+    def __init__(self, client: KubeClient, books: Books) -> None:
         self._client = client
-        self._grace = grace
         self.books = books
         self.changes = asyncio.Event()
         self.pods = Reflector(client, PODS, PodSink(books, self.changes.set))
@@ -99,7 +98,7 @@ class Cache:
 
     async def compare(self) -> None:
         """One comparison with fresh lists; what the watches have missed is repaired, and its GiB become the drift."""
-        nodes, pods = await self._missed(self.nodes), await self._missed(self.pods)
+        nodes, pods = await asyncio.gather(self._missed(self.nodes), self._missed(self.pods))
         before = held_by_card(self.books)
         self.nodes.repair(nodes)
         self.pods.repair(pods)
@@ -114,7 +113,7 @@ class Cache:
         old = dict(reflector.objects)
         page = await self._client.list(reflector.resource, reflector.query)
         fresh = {reflector.resource.key(item): item for item in page.items}
-        await asyncio.sleep(self._grace)
+        await asyncio.sleep(GRACE_SECONDS)
         return {
             key: fresh.get(key)
             for key in old.keys() | fresh.keys()

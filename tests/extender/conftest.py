@@ -2,6 +2,7 @@
 """A running extender on a fake API server, and a scheduler's hands to call it with."""
 
 import asyncio
+import io
 import json
 import socket
 from collections.abc import AsyncIterator, Callable
@@ -51,7 +52,9 @@ class Extender:
         """The answer's JSON; `body` is JSON or raw bytes."""
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         url = f"http://{self.settings.verb_address}/gpushare-scheduler/{verb}"
-        async with self.session.post(url, data=raw, headers={"Content-Type": "application/json"}) as response:
+        async with self.session.post(
+            url, data=io.BytesIO(raw), headers={"Content-Type": "application/json"}
+        ) as response:
             assert response.status == 200, await response.text()
             return json.loads(await response.read())
 
@@ -107,8 +110,8 @@ class Extender:
 
 
 @asynccontextmanager
-async def running(api: FakeApi, folder: Path, **change: Any) -> AsyncIterator[Extender]:
-    """An extender on this API server until the block ends; `change`: settings."""
+async def running(api: FakeApi, folder: Path, *, ready: bool = True, **change: Any) -> AsyncIterator[Extender]:
+    """An extender on this API server until the block ends; `change`: settings; `ready`: wait until it is."""
     kubeconfig = folder / "kubeconfig"
     settings = Settings(
         kubeconfig=kubeconfig,
@@ -120,18 +123,18 @@ async def running(api: FakeApi, folder: Path, **change: Any) -> AsyncIterator[Ex
     async with aiohttp.ClientSession() as session:
         extender = Extender(replace(settings, **change), session, api)
         try:
-            await eventually(lambda: _is_ready(extender, task))
+            await eventually(lambda: _answers(extender, task, "/readyz" if ready else "/healthz"))
             yield extender
         finally:
             stop.set()
             await task
 
 
-async def _is_ready(extender: Extender, task: "asyncio.Task[None]") -> bool:
+async def _answers(extender: Extender, task: "asyncio.Task[None]", path: str) -> bool:
     if task.done():
         task.result()
     try:
-        async with extender.session.get(f"http://{extender.settings.read_address}/readyz") as response:
+        async with extender.session.get(f"http://{extender.settings.read_address}{path}") as response:
             return response.status == 200
     except aiohttp.ClientConnectionError:
         return False

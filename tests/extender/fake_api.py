@@ -28,6 +28,7 @@ class FakeApi:
         self.version = 1000
         self.oldest = 0  # watches from before this version are refused with 410
         self.mute = False  # watchers do not hear of changes
+        self.closed = False  # every list answers 503
         self.page_size = 500
         self.before_bind: Callable[[Json], web.Response | None] = lambda _: None
         self.after_bind: Callable[[Json], web.Response | None] = lambda _: None
@@ -95,6 +96,8 @@ class FakeApi:
         kind = request.match_info["kind"]
         if request.query.get("watch") == "true":
             return await self._watch(request, kind)
+        if self.closed:
+            return _status(503, "etcd is away")
         self.lists += 1
         items = list((self.pods if kind == "pods" else self.nodes).values())
         start = int(request.query.get("continue", "0"))
