@@ -51,10 +51,19 @@ def find_mirror(etc: Path = Path("/etc")) -> str:
 
 def run(argv: list[str], env: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
     """Runs a program to its end and returns its output; BenchError with the end of its output when it fails."""
-    done = subprocess.run(argv, env={**os.environ, **(env or {})}, cwd=cwd, text=True, errors="replace",
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(
+        argv,
+        env={**os.environ, **(env or {})},
+        cwd=cwd,
+        text=True,
+        errors="replace",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     if done.returncode:
-        raise BenchError(f"`{' '.join(argv)}` ended with {done.returncode}:\n" + "\n".join(done.stdout.splitlines()[-20:]))
+        raise BenchError(
+            f"`{' '.join(argv)}` ended with {done.returncode}:\n" + "\n".join(done.stdout.splitlines()[-20:])
+        )
     return done.stdout
 
 
@@ -73,10 +82,17 @@ class Suite:
         (self.root / "status").touch()
         rest = f"[signed-by={KEYRING}] {find_mirror()} {self.name} {COMPONENTS}\n"
         (self.root / "sources.list").write_text(f"deb {rest}deb-src {rest}")
-        settings = {"Dir::Etc::sourcelist": self.root / "sources.list", "Dir::Etc::sourceparts": self.root / "none",
-                    "Dir::Etc::preferencesparts": self.root / "none", "Dir::State::lists": self.root / "lists",
-                    "Dir::State::status": self.root / "status", "Dir::Cache": self.root / "cache",
-                    "APT::Sandbox::User": "root", "Acquire::Languages": "none", "Acquire::Retries": "3"}
+        settings = {
+            "Dir::Etc::sourcelist": self.root / "sources.list",
+            "Dir::Etc::sourceparts": self.root / "none",
+            "Dir::Etc::preferencesparts": self.root / "none",
+            "Dir::State::lists": self.root / "lists",
+            "Dir::State::status": self.root / "status",
+            "Dir::Cache": self.root / "cache",
+            "APT::Sandbox::User": "root",
+            "Acquire::Languages": "none",
+            "Acquire::Retries": "3",
+        }
         (self.root / "apt.conf").write_text("".join(f'{key} "{value}";\n' for key, value in settings.items()))
         if not any((self.root / "lists").glob("*_Sources*")):
             self.update()
@@ -126,7 +142,9 @@ class Suite:
         self.apt_get(["source", "--download-only", "--tar-only", package], folder)
         archives = sorted(folder.glob("*.orig.tar.*"))
         if len(archives) != 1:
-            raise BenchError(f"the source of {package} in {self.name} has {len(archives)} upstream archives, expected one")
+            raise BenchError(
+                f"the source of {package} in {self.name} has {len(archives)} upstream archives, expected one"
+            )
         return archives[0]
 
     def unpack(self, packages: Iterable[str], root: Path) -> None:

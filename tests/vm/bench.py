@@ -53,9 +53,28 @@ def python_disk() -> Path:
     lock = PROJECT / "requirements.lock"
 
     def build(place: Path) -> None:
-        run([packages.pip(cache_root()), "-m", "pip", "install", "-q", "--no-deps", "--no-compile", "--only-binary=:all:",
-             "--python-version", packages.GUEST_PYTHON, "--platform", "manylinux_2_28_x86_64",
-             "--platform", "manylinux2014_x86_64", "--target", str(place / "site"), "-r", str(lock)])
+        run(
+            [
+                packages.pip(cache_root()),
+                "-m",
+                "pip",
+                "install",
+                "-q",
+                "--no-deps",
+                "--no-compile",
+                "--only-binary=:all:",
+                "--python-version",
+                packages.GUEST_PYTHON,
+                "--platform",
+                "manylinux_2_28_x86_64",
+                "--platform",
+                "manylinux2014_x86_64",
+                "--target",
+                str(place / "site"),
+                "-r",
+                str(lock),
+            ]
+        )
 
     recipe = ["python", 1, file_digest([lock])]
     site = ensure(cache_root() / "vm" / "python", recipe, build, "the guest's Python packages") / "site"
@@ -75,7 +94,12 @@ def modules_of(choice: Choice) -> list[Path]:
 
 def driver_settings(choice: Choice) -> str:
     """What the guest's `load-driver` reads."""
-    settings = {"BRANCH": choice.branch, "CARDS": choice.cards, "TOTAL_MIB": choice.total_mib or "", "CGPU": str(int(choice.cgpu))}
+    settings = {
+        "BRANCH": choice.branch,
+        "CARDS": choice.cards,
+        "TOTAL_MIB": choice.total_mib or "",
+        "CGPU": str(int(choice.cgpu)),
+    }
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 
 
@@ -96,22 +120,35 @@ def user_space_disks(choice: Choice) -> dict[str, Path]:
     """The disks with NVIDIA's user space of the branch, and CUDA where it is asked for."""
     if choice.branch == NO_DRIVER:
         return {}
-    disks = {"nvidia": folder_disk(f"nvidia-{choice.branch}", packages.fetch(choice.branch), [1, packages.version_of(choice.branch)])}
+    disks = {
+        "nvidia": folder_disk(
+            f"nvidia-{choice.branch}", packages.fetch(choice.branch), [1, packages.version_of(choice.branch)]
+        )
+    }
     if choice.cuda:
         toolkit = packages.cuda_of(choice.branch)
         disks["cuda"] = folder_disk(f"cuda-{toolkit}", packages.fetch_cuda(toolkit), [1, packages.CUDA[toolkit]])
     return disks
 
 
-def hardware(choice: Choice, folder: Path, extra: Mapping[str, Path] | None = None, devices: tuple[str, ...] = ()) -> Hardware:
+def hardware(
+    choice: Choice, folder: Path, extra: Mapping[str, Path] | None = None, devices: tuple[str, ...] = ()
+) -> Hardware:
     """Builds or finds every disk of a choice; `extra` disks appear on /opt/<name>, `rw-` ones as plain block devices."""
     choice.checked()
     kernel = fetch(choice.kernel)
     boot = kernel_disks(kernel)
     bench_disk(choice, folder / "bench.img")
     project_disk(PROJECT, folder / "project.img")
-    disks = {"root": root_disk(), "modules": boot / "modules.img", "bench": folder / "bench.img", "project": folder / "project.img",
-             "python": python_disk(), **user_space_disks(choice), **(extra or {})}
+    disks = {
+        "root": root_disk(),
+        "modules": boot / "modules.img",
+        "bench": folder / "bench.img",
+        "project": folder / "project.img",
+        "python": python_disk(),
+        **user_space_disks(choice),
+        **(extra or {}),
+    }
     return Hardware(kernel, boot / "initrd.gz", disks, choice.memory_mib, choice.cpus, choice.append, devices)
 
 

@@ -10,9 +10,30 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+BUSYBOX_VERSION: Final = 1  # to be raised when the content of the image changes: the root disk holds it
 MERGED: Final = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64"}
-FOLDERS: Final = ("usr/bin", "usr/sbin", "usr/lib/x86_64-linux-gnu", "usr/lib64", "etc", "dev", "proc", "sys", "root", "run", "var")
-GLIBC: Final = ("libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1", "ld-linux-x86-64.so.2")
+FOLDERS: Final = (
+    "usr/bin",
+    "usr/sbin",
+    "usr/lib/x86_64-linux-gnu",
+    "usr/lib64",
+    "etc",
+    "dev",
+    "proc",
+    "sys",
+    "root",
+    "run",
+    "var",
+)
+GLIBC: Final = (
+    "libc.so.6",
+    "libm.so.6",
+    "libdl.so.2",
+    "libpthread.so.0",
+    "librt.so.1",
+    "libgcc_s.so.1",
+    "ld-linux-x86-64.so.2",
+)
 
 
 def entry(name: str, kind: bytes, mode: int, link: str = "", size: int = 0) -> tarfile.TarInfo:
@@ -44,8 +65,12 @@ def layer(files: Mapping[str, Path], links: Mapping[str, str], folders: Iterable
 
 def write_archive(place: Path, tag: str, layer_tar: bytes, command: list[str]) -> None:
     """Writes the archive that `docker load`, `podman load` and `ctr images import` take."""
-    config = {"architecture": "amd64", "os": "linux", "config": {"Cmd": command, "Env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]},
-              "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer_tar).hexdigest()]}}
+    config = {
+        "architecture": "amd64",
+        "os": "linux",
+        "config": {"Cmd": command, "Env": ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]},
+        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer_tar).hexdigest()]},
+    }
     encoded = json.dumps(config).encode()
     name = hashlib.sha256(encoded).hexdigest() + ".json"
     manifest = json.dumps([{"Config": name, "RepoTags": [tag], "Layers": ["layer.tar"]}]).encode()
@@ -63,6 +88,9 @@ def write_busybox(place: Path, root: Path) -> None:
     applets = subprocess.run([busybox, "--list"], check=True, capture_output=True, text=True).stdout.split()
     libraries = root / "usr/lib/x86_64-linux-gnu"
     files = {"usr/bin/busybox": busybox, **{f"usr/lib/x86_64-linux-gnu/{name}": libraries / name for name in GLIBC}}
-    links = {**MERGED, "usr/lib64/ld-linux-x86-64.so.2": "../lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
-             **{f"usr/bin/{name}": "busybox" for name in applets if name != "busybox"}}
+    links = {
+        **MERGED,
+        "usr/lib64/ld-linux-x86-64.so.2": "../lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
+        **{f"usr/bin/{name}": "busybox" for name in applets if name != "busybox"},
+    }
     write_archive(place, "busybox:latest", layer(files, links, FOLDERS), ["sh"])

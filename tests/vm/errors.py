@@ -6,5 +6,5 @@ class BenchError(Exception):
     """The bench cannot do what was asked; the text names the value, the rule and the remedy."""
 
 
-class GuestCrash(BenchError):
+class GuestCrashError(BenchError):
     """The guest kernel panicked, warned or stopped; carries the end of its console."""

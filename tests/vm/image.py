@@ -17,24 +17,67 @@ from pathlib import Path
 from typing import Final
 
 from tests.vm.apt import find_mirror, need_programs, run
-from tests.vm.cache import cache_root, digest, ensure, file_digest, say
-from tests.vm.containers import write_busybox
+from tests.vm.cache import cache_root, ensure, file_digest, say
+from tests.vm.containers import BUSYBOX_VERSION, write_busybox
 from tests.vm.errors import BenchError
 from tests.vm.kernels import Kernel, fetch
 
 SUITE: Final = "bookworm"
 PACKAGES: Final = (
-    "busybox-static", "ca-certificates", "containerd", "containernetworking-plugins", "crun", "docker.io", "dropbear-bin",
-    "gcc", "iproute2", "iptables", "kmod", "libc6-dev", "libelf1", "make", "podman", "procps", "python3", "runc", "strace",
-    "systemd-sysv", "util-linux",
+    "busybox-static",
+    "ca-certificates",
+    "containerd",
+    "containernetworking-plugins",
+    "crun",
+    "docker.io",
+    "dropbear-bin",
+    "gcc",
+    "iproute2",
+    "iptables",
+    "kmod",
+    "libc6-dev",
+    "libelf1",
+    "make",
+    "podman",
+    "procps",
+    "python3",
+    "runc",
+    "strace",
+    "systemd-sysv",
+    "util-linux",
 )
-PROGRAMS: Final = {"qemu-system-x86_64": "qemu-system-x86", "debootstrap": "debootstrap", "mksquashfs": "squashfs-tools",
-                   "cpio": "cpio", "busybox": "busybox-static", "modprobe": "kmod"}
-USELESS: Final = ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "var/lib/apt/lists", "var/cache/apt")
+PROGRAMS: Final = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "debootstrap": "debootstrap",
+    "mksquashfs": "squashfs-tools",
+    "cpio": "cpio",
+    "busybox": "busybox-static",
+    "modprobe": "kmod",
+}
+USELESS: Final = (
+    "usr/share/doc",
+    "usr/share/man",
+    "usr/share/locale",
+    "usr/share/info",
+    "var/lib/apt/lists",
+    "var/cache/apt",
+)
 GUEST: Final = Path(__file__).parent / "guest"
 BOOT_MODULES: Final = ("virtio_pci", "virtio_blk", "virtio_console", "virtio_net", "virtio_rng", "squashfs", "overlay")
-MODULE_FOLDERS: Final = ("arch", "block", "crypto", "fs", "lib", "mm", "net", "drivers/block", "drivers/char", "drivers/net",
-                         "drivers/virtio", "drivers/md")
+MODULE_FOLDERS: Final = (
+    "arch",
+    "block",
+    "crypto",
+    "fs",
+    "lib",
+    "mm",
+    "net",
+    "drivers/block",
+    "drivers/char",
+    "drivers/net",
+    "drivers/virtio",
+    "drivers/md",
+)
 
 
 def squash(source: Path, disk: Path, *more: str) -> None:
@@ -71,8 +114,9 @@ def build_root(place: Path) -> None:
 
 def root_disk() -> Path:
     """The root disk, built once for a list of packages."""
-    recipe = [3, SUITE, PACKAGES, file_digest([Path(__file__).parent / "containers.py"])]
-    return ensure(cache_root() / "vm" / f"root-{digest(recipe)}", recipe, build_root, "the Debian root (about three minutes)") / "root.img"
+    recipe = [1, SUITE, PACKAGES, BUSYBOX_VERSION]
+    place = cache_root() / "vm" / "root"
+    return ensure(place, recipe, build_root, "the Debian root (about three minutes)") / "root.img"
 
 
 def boot_modules(kernel: Kernel) -> list[Path]:
@@ -98,7 +142,9 @@ def build_kernel_disks(kernel: Kernel, place: Path) -> None:
     chosen = place / "modules"
     for folder in MODULE_FOLDERS:
         if (kernel.modules / "kernel" / folder).is_dir():
-            shutil.copytree(kernel.modules / "kernel" / folder, chosen / f"lib/modules/{kernel.release}/kernel" / folder)
+            shutil.copytree(
+                kernel.modules / "kernel" / folder, chosen / f"lib/modules/{kernel.release}/kernel" / folder
+            )
     for name in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
         shutil.copy2(kernel.modules / name, chosen / "lib/modules" / kernel.release / name)
     run(["depmod", "-b", str(chosen), kernel.release])
@@ -111,7 +157,9 @@ def kernel_disks(kernel: Kernel) -> Path:
     need_programs(PROGRAMS)
     recipe = [2, kernel.release, BOOT_MODULES, MODULE_FOLDERS, file_digest([GUEST / "initrd-init"])]
     place = cache_root() / "vm" / f"kernel-{kernel.release}"
-    return ensure(place, recipe, lambda scratch: build_kernel_disks(kernel, scratch), f"boot disks of Linux {kernel.release}")
+    return ensure(
+        place, recipe, lambda scratch: build_kernel_disks(kernel, scratch), f"boot disks of Linux {kernel.release}"
+    )
 
 
 def folder_disk(name: str, folder: Path, recipe: object) -> Path:

@@ -73,7 +73,10 @@ def flavour_of(name: str) -> Flavour:
 def header_packages(suite: Suite, release: str) -> list[str]:
     """The header package of a release, the common headers and the kbuild programs that it builds with."""
     wanted = suite.depends(f"linux-headers-{release}")
-    return [f"linux-headers-{release}", *(name for name in wanted if re.match(r"linux-(headers-.*-common|kbuild-)", name))]
+    return [
+        f"linux-headers-{release}",
+        *(name for name in wanted if re.match(r"linux-(headers-.*-common|kbuild-)", name)),
+    ]
 
 
 def relocate(text: str, root: Path) -> str:
@@ -84,10 +87,10 @@ def relocate(text: str, root: Path) -> str:
 def relocate_headers(root: Path, final: Path, release: str) -> None:
     """Makes the unpacked headers usable at `final`, where `root` will be renamed to."""
     for link in [path for path in root.rglob("*") if path.is_symlink()]:
-        target = os.readlink(link)
-        if target.startswith("/usr/"):
+        target = link.readlink()
+        if target.is_relative_to("/usr"):
             link.unlink()
-            link.symlink_to(os.path.relpath(root / target[1:], link.parent))
+            link.symlink_to(os.path.relpath(root / target.relative_to("/"), link.parent))
     headers = root / "usr/src" / f"linux-headers-{release}"
     for name in ("Makefile", ".kernelvariables"):
         if (headers / name).is_file() and not (headers / name).is_symlink():
@@ -169,8 +172,9 @@ def build_modules(kernel: Kernel, source: Path, *more: str) -> Path:
 
 def main() -> int:
     """The command line; see the module's text."""
-    parser = argparse.ArgumentParser(prog="python -m tests.vm.kernels", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.vm.kernels", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("verb", choices=["fetch", "build"])
     parser.add_argument("arguments", nargs="*")
     chosen = parser.parse_args()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One virtual machine: QEMU without hardware acceleration, an agent in it, and an eye on its console.
 
-The guest kernel panics on any warning and QEMU ends with it, so whatever goes wrong in a module ends as `GuestCrash`
+The guest kernel panics on any warning and QEMU ends with it, so whatever goes wrong in a module ends as `GuestCrashError`
 with the kernel's own words, at the call that was waiting.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from tests.vm.errors import BenchError, GuestCrash
+from tests.vm.errors import BenchError, GuestCrashError
 from tests.vm.kernels import Kernel
 from tests.vm.wire import Decoder, encode
 
@@ -27,11 +27,15 @@ ANSWER_SECONDS: Final = 60.0
 # cmpxchg16b of the emulator in Debian 12 (QEMU 7.2) leaves wrong flags: Linux 6.12 does not boot with it, and no
 # program needs it. Five-level page tables only make each miss of the emulated TLB dearer.
 CPU: Final = "max,cx16=off,la57=off"
-APPEND: Final = ("console=ttyS0 loglevel=5 panic_on_warn=1 oops=panic panic=-1 softlockup_panic=1 mitigations=off nokaslr "
-                 "net.ifnames=0 tsc=reliable clocksource=tsc random.trust_cpu=on")
+APPEND: Final = (
+    "console=ttyS0 loglevel=5 panic_on_warn=1 oops=panic panic=-1 softlockup_panic=1 mitigations=off nokaslr "
+    "net.ifnames=0 tsc=reliable clocksource=tsc random.trust_cpu=on"
+)
 # what a kernel says when something is wrong, whether it stops or not (lockdep and kmemleak do not)
-REPORT: Final = re.compile(r"Kernel panic|WARNING: |BUG: |Oops: |KASAN: |UBSAN: |general protection fault|kmemleak: \d+ new"
-                           r"|DEBUG_LOCKS_WARN_ON|INFO: (?:task .* blocked|possible |rcu.*stall)|initrd: .* (?:failed|cannot)")
+REPORT: Final = re.compile(
+    r"Kernel panic|WARNING: |BUG: |Oops: |KASAN: |UBSAN: |general protection fault|kmemleak: \d+ new"
+    r"|DEBUG_LOCKS_WARN_ON|INFO: (?:task .* blocked|possible |rcu.*stall)|initrd: .* (?:failed|cannot)"
+)
 
 Sink = Callable[[bytes], object]
 
@@ -66,18 +70,53 @@ class Hardware:
 
 def command_line(hardware: Hardware, folder: Path) -> list[str]:
     """The QEMU command of a machine whose sockets lie in `folder`; it dies with the thread that starts it."""
-    command = ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
-               "-no-reboot", "-accel", "tcg,thread=multi,tb-size=256", "-cpu", CPU, "-smp", str(hardware.cpus),
-               "-m", str(hardware.memory_mib), "-kernel", str(hardware.kernel.image), "-initrd", str(hardware.initrd),
-               "-append", f"{APPEND} bench.disks={len(hardware.disks)} {hardware.append}".strip(),
-               "-object", "rng-random,filename=/dev/urandom,id=random", "-device", "virtio-rng-pci,rng=random",
-               "-chardev", f"socket,id=console,path={folder}/console,server=on,wait=off,logfile={folder}/console.log",
-               "-serial", "chardev:console", "-chardev", f"socket,id=agent,path={folder}/agent,server=on,wait=off",
-               "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=agent,name=bench"]
+    command = [
+        "setpriv",
+        "--pdeathsig",
+        "KILL",
+        "qemu-system-x86_64",
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-no-reboot",
+        "-accel",
+        "tcg,thread=multi,tb-size=256",
+        "-cpu",
+        CPU,
+        "-smp",
+        str(hardware.cpus),
+        "-m",
+        str(hardware.memory_mib),
+        "-kernel",
+        str(hardware.kernel.image),
+        "-initrd",
+        str(hardware.initrd),
+        "-append",
+        f"{APPEND} bench.disks={len(hardware.disks)} {hardware.append}".strip(),
+        "-object",
+        "rng-random,filename=/dev/urandom,id=random",
+        "-device",
+        "virtio-rng-pci,rng=random",
+        "-chardev",
+        f"socket,id=console,path={folder}/console,server=on,wait=off,logfile={folder}/console.log",
+        "-serial",
+        "chardev:console",
+        "-chardev",
+        f"socket,id=agent,path={folder}/agent,server=on,wait=off",
+        "-device",
+        "virtio-serial-pci",
+        "-device",
+        "virtserialport,chardev=agent,name=bench",
+    ]
     for name, disk in hardware.disks.items():
         writable = name.startswith("rw-")
-        command += ["-drive", f"file={disk},format=raw,if=none,id={name},cache=unsafe,{'' if writable else 'readonly=on'}".rstrip(","),
-                    "-device", f"virtio-blk-pci,drive={name},serial={name}"]
+        command += [
+            "-drive",
+            f"file={disk},format=raw,if=none,id={name},cache=unsafe,{'' if writable else 'readonly=on'}".rstrip(","),
+            "-device",
+            f"virtio-blk-pci,drive={name},serial={name}",
+        ]
     return [*command, *hardware.devices]
 
 
@@ -138,7 +177,9 @@ class Machine:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     @property
@@ -150,8 +191,9 @@ class Machine:
         """Boots and waits for the agent's first word."""
         started = time.monotonic()
         with (self.folder / "qemu.log").open("wb") as log:
-            self._qemu = subprocess.Popen(command_line(self.hardware, self.folder), stdin=subprocess.DEVNULL,
-                                          stdout=log, stderr=subprocess.STDOUT)
+            self._qemu = subprocess.Popen(
+                command_line(self.hardware, self.folder), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            )
         deadline = started + BOOT_SECONDS
         self._agent = self._connect("agent", deadline)
         self._selector.register(self._agent, selectors.EVENT_READ)
@@ -182,14 +224,14 @@ class Machine:
         log = self.folder / "console.log"
         return log.read_text(errors="replace") if log.exists() else ""
 
-    def _crash(self, why: str) -> GuestCrash:
+    def _crash(self, why: str) -> GuestCrashError:
         """Ends the machine and makes the error that shows the kernel's words."""
         if self._qemu is not None:
             self._qemu.kill()
             self._qemu.wait()
         lines = self.console().splitlines()
         first = next((number for number, line in enumerate(lines) if REPORT.search(line)), max(len(lines) - 40, 0))
-        return GuestCrash(f"{why}; its console:\n" + "\n".join(lines[max(first - 5, 0) : first + 80]))
+        return GuestCrashError(f"{why}; its console:\n" + "\n".join(lines[max(first - 5, 0) : first + 80]))
 
     def _check_console(self) -> None:
         """Raises when the kernel reported something since the last check, even if it went on."""
@@ -228,7 +270,9 @@ class Machine:
         except OSError:
             raise self._crash("the guest stopped") from None
 
-    def _request(self, header: dict[str, Any], body: bytes = b"", sinks: tuple[Sink | None, Sink | None] = (None, None)) -> Running:
+    def _request(
+        self, header: dict[str, Any], body: bytes = b"", sinks: tuple[Sink | None, Sink | None] = (None, None)
+    ) -> Running:
         """Sends a request and returns the record that its answers will fill."""
         request = Running(self._next, sinks=sinks)
         self._requests[self._next] = request
@@ -249,7 +293,12 @@ class Machine:
             raise BenchError(f"{what}: {request.failure}")
         return request
 
-    def spawn(self, script: str | bytes, env: Mapping[str, str] | None = None, sinks: tuple[Sink | None, Sink | None] = (None, None)) -> Running:
+    def spawn(
+        self,
+        script: str | bytes,
+        env: Mapping[str, str] | None = None,
+        sinks: tuple[Sink | None, Sink | None] = (None, None),
+    ) -> Running:
         """Starts a script and returns at once; `wait` collects it. Several may run."""
         body = script.encode() if isinstance(script, str) else script
         return self._request({"do": "run", "env": dict(env or {})}, body, sinks)
@@ -270,11 +319,16 @@ class Machine:
         assert running.code is not None
         return Result(running.stdout.decode(errors="replace"), running.stderr.decode(errors="replace"), running.code)
 
-    def run(self, script: str | bytes, env: Mapping[str, str] | None = None, timeout: float = 300.0,
-            sinks: tuple[Sink | None, Sink | None] = (None, None)) -> Result:
+    def run(
+        self,
+        script: str | bytes,
+        env: Mapping[str, str] | None = None,
+        timeout: float = 300.0,
+        sinks: tuple[Sink | None, Sink | None] = (None, None),
+    ) -> Result:
         """Runs a script (bash, or what its first line names) as root and returns what it left.
 
-        Raises GuestCrash when the kernel panics or warns meanwhile, BenchError after `timeout` seconds.
+        Raises GuestCrashError when the kernel panics or warns meanwhile, BenchError after `timeout` seconds.
         """
         return self.wait(self.spawn(script, env, sinks), timeout)
 

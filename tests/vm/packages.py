@@ -58,10 +58,23 @@ BRANCHES: Final = {
 # CuPy with the CUDA libraries that it loads, for the guest's Python 3.11. ptxas of the oldest toolkit makes cubins that
 # every branch from 450 on loads; the runtime of 11 is the newest that 450 and 470 accept.
 CUDA: Final = {
-    "11": ("cupy-cuda11x==13.6.0", "numpy==2.2.6", "fastrlock==0.8.3", "nvidia-cuda-runtime-cu11==11.8.89",
-           "nvidia-cuda-nvrtc-cu11==11.8.89", "nvidia-cuda-nvcc-cu11==11.8.89", "nvidia-ml-py==13.580.82"),
-    "12": ("cupy-cuda12x==13.6.0", "numpy==2.2.6", "fastrlock==0.8.3", "nvidia-cuda-runtime-cu12==12.2.140",
-           "nvidia-cuda-nvrtc-cu12==12.2.140", "nvidia-ml-py==13.580.82"),
+    "11": (
+        "cupy-cuda11x==13.6.0",
+        "numpy==2.2.6",
+        "fastrlock==0.8.3",
+        "nvidia-cuda-runtime-cu11==11.8.89",
+        "nvidia-cuda-nvrtc-cu11==11.8.89",
+        "nvidia-cuda-nvcc-cu11==11.8.89",
+        "nvidia-ml-py==13.580.82",
+    ),
+    "12": (
+        "cupy-cuda12x==13.6.0",
+        "numpy==2.2.6",
+        "fastrlock==0.8.3",
+        "nvidia-cuda-runtime-cu12==12.2.140",
+        "nvidia-cuda-nvrtc-cu12==12.2.140",
+        "nvidia-ml-py==13.580.82",
+    ),
 }
 GUEST_PYTHON: Final = "3.11"
 
@@ -95,8 +108,10 @@ def collect_user_space(unpacked: Path, place: Path) -> None:
                     (place / "lib" / name).symlink_to(file.name)
     versions = [file.name.split(".so.")[1] for file in (place / "lib").glob("libcuda.so.*.*")]
     if len(versions) != 1 or not (place / "bin/nvidia-smi").exists():
-        raise BenchError(f"the packages hold {len(versions)} versions of libcuda and nvidia-smi is "
-                         f"{'there' if (place / 'bin/nvidia-smi').exists() else 'missing'}; their layout changed")
+        raise BenchError(
+            f"the packages hold {len(versions)} versions of libcuda and nvidia-smi is "
+            f"{'there' if (place / 'bin/nvidia-smi').exists() else 'missing'}; their layout changed"
+        )
     (place / "VERSION").write_text(versions[0] + "\n")
 
 
@@ -111,7 +126,9 @@ def fetch(name: str) -> Path:
         collect_user_space(unpacked, place)
         shutil.rmtree(unpacked)
 
-    return ensure(cache_root() / "nvidia" / name, [1, branch.suite, branch.binaries], build, f"NVIDIA {name} user space")
+    return ensure(
+        cache_root() / "nvidia" / name, [1, branch.suite, branch.binaries], build, f"NVIDIA {name} user space"
+    )
 
 
 def version_of(name: str) -> str:
@@ -170,9 +187,25 @@ def fetch_cuda(name: str) -> Path:
         raise BenchError(f"CUDA toolkit {name!r} is unknown; choose one of {', '.join(CUDA)}")
 
     def build(place: Path) -> None:
-        run([pip(cache_root()), "-m", "pip", "install", "-q", "--no-deps", "--no-compile", "--only-binary=:all:",
-             "--python-version", GUEST_PYTHON, "--platform", "manylinux2014_x86_64",
-             "--target", str(place / "site"), *CUDA[name]])
+        run(
+            [
+                pip(cache_root()),
+                "-m",
+                "pip",
+                "install",
+                "-q",
+                "--no-deps",
+                "--no-compile",
+                "--only-binary=:all:",
+                "--python-version",
+                GUEST_PYTHON,
+                "--platform",
+                "manylinux2014_x86_64",
+                "--target",
+                str(place / "site"),
+                *CUDA[name],
+            ]
+        )
         (place / "lib").mkdir()
         for library in sorted((place / "site").glob("nvidia/*/lib/*.so*")):
             (place / "lib" / library.name).symlink_to(Path("..") / library.relative_to(place))
@@ -195,10 +228,13 @@ def fetch_all(names: Iterable[str]) -> None:
 
 def main() -> int:
     """The command line; see the module's text."""
-    parser = argparse.ArgumentParser(prog="python -m tests.vm.packages", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.vm.packages", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("verb", choices=["fetch", "sources", "cuda", "all"])
-    parser.add_argument("names", nargs="*", help=f"driver branches ({', '.join(BRANCHES)}) or CUDA toolkits ({', '.join(CUDA)})")
+    parser.add_argument(
+        "names", nargs="*", help=f"driver branches ({', '.join(BRANCHES)}) or CUDA toolkits ({', '.join(CUDA)})"
+    )
     arguments = parser.parse_args()
     names = arguments.names or list(CUDA if arguments.verb == "cuda" else BRANCHES)
     try:

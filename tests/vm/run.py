@@ -21,15 +21,21 @@ from pathlib import Path
 from tests.vm.bench import Choice, boot
 from tests.vm.cache import say
 from tests.vm.errors import BenchError
-from tests.vm.machine import Machine
+from tests.vm.machine import Machine, Sink
 
 LEAVE = b"\x1d"
 
 
 def parse_choice(arguments: argparse.Namespace) -> Choice:
     """The machine that the command line and the environment ask for."""
-    return Choice(branch=arguments.branch, cards=arguments.cards, kernel=arguments.kernel, total_mib=arguments.total_mib or None,
-                  cuda=arguments.cuda not in ("", "0"), memory_mib=arguments.memory)
+    return Choice(
+        branch=arguments.branch,
+        cards=arguments.cards,
+        kernel=arguments.kernel,
+        total_mib=arguments.total_mib or None,
+        cuda=arguments.cuda not in ("", "0"),
+        memory_mib=arguments.memory,
+    )
 
 
 def run_script(machine: Machine, script: Path, timeout: float) -> int:
@@ -39,7 +45,7 @@ def run_script(machine: Machine, script: Path, timeout: float) -> int:
     return result.code
 
 
-def to(descriptor: int):  # type: ignore[no-untyped-def]
+def to(descriptor: int) -> Sink:
     """A sink that writes everything to a file descriptor at once."""
 
     def write(data: bytes) -> None:
@@ -59,8 +65,8 @@ def shell(machine: Machine) -> int:
             tty.setraw(0)
         console.sendall(b"\n")
         while machine.alive:
-            ready, _, _ = select.select([0, console], [], [], 1.0)
-            if console in ready:
+            ready, _, _ = select.select([0, console.fileno()], [], [], 1.0)
+            if console.fileno() in ready:
                 data = console.recv(65536)
                 if not data:
                     return 0
@@ -79,12 +85,20 @@ def shell(machine: Machine) -> int:
 
 def main(argv: list[str] | None = None) -> int:
     """The command line; see the module's text."""
-    parser = argparse.ArgumentParser(prog="python -m tests.vm.run", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.vm.run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("script", nargs="?", help="a script for bash (or what its first line names), or `shell`")
     parser.add_argument("--shell", action="store_true", help="the same as the word shell")
-    for name, default in (("branch", "535"), ("cards", "T4"), ("kernel", "6.1"), ("total-mib", ""), ("cuda", ""),
-                          ("memory", "2048"), ("timeout", "900")):
+    for name, default in (
+        ("branch", "535"),
+        ("cards", "T4"),
+        ("kernel", "6.1"),
+        ("total-mib", ""),
+        ("cuda", ""),
+        ("memory", "2048"),
+        ("timeout", "900"),
+    ):
         kind = {"memory": int, "timeout": float}.get(name, str)
         value = os.environ.get(name.replace("-", "_").upper()) or default
         parser.add_argument(f"--{name}", type=kind, default=value)

@@ -4,6 +4,8 @@
 It imports little and starts programs by fork and exec: under emulation every import of the standard library is felt.
 """
 
+# pathlib costs half a second here
+# ruff: noqa: PTH101, PTH103, PTH108, PTH110, PTH120, PTH123, PTH208
 import errno
 import os
 import select
