@@ -81,9 +81,9 @@ class Service:
         app.router.add_get(f"{EXTENDER_PREFIX}/inspect/{{node}}", self._inspect_node)
         for prefix in ("", EXTENDER_PREFIX):
             app.router.add_get(f"{prefix}/version", _version)
-        app.router.add_get("/healthz", _healthz)
-        app.router.add_get("/readyz", self._readyz)
-        app.router.add_get("/metrics", self._render)
+            app.router.add_get(f"{prefix}/healthz", _healthz)
+            app.router.add_get(f"{prefix}/readyz", self._readyz)
+            app.router.add_get(f"{prefix}/metrics", self._render)
         return app
 
     def _route(

@@ -68,6 +68,8 @@ async def test_a_body_that_never_ends_hinders_nobody(api: FakeApi, extender: Ext
         pytest.param("/gpushare-scheduler/version", 200, {"version": "1.0.0"}, id="the version"),
         pytest.param("/version", 200, {"version": "1.0.0"}, id="the version without prefix"),
         pytest.param("/healthz", 200, "ok\n", id="alive"),
+        pytest.param("/gpushare-scheduler/healthz", 200, "ok\n", id="alive, with the prefix"),
+        pytest.param("/gpushare-scheduler/readyz", 200, "ok\n", id="ready, with the prefix"),
         pytest.param("/readyz", 200, "ok\n", id="ready"),
     ],
 )
