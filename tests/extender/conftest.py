@@ -13,11 +13,10 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
 
 from cgpu.settings import Address
 from extender.__main__ import Settings, serve
-from tests.extender.fake_api import FakeApi, Json
+from tests.fake_api import FakeApi, Json, serving
 
 
 def free_port() -> int:
@@ -140,33 +139,11 @@ async def _answers(extender: Extender, task: "asyncio.Task[None]", path: str) ->
         return False
 
 
-def write_kubeconfig(path: Path, server: str) -> None:
-    """A kubeconfig for an API server without TLS."""
-    cluster = {"name": "fake", "cluster": {"server": server}}
-    context = {"name": "fake", "context": {"cluster": "fake", "user": "fake"}}
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [cluster],
-        "contexts": [context],
-        "current-context": "fake",
-        "users": [{"name": "fake", "user": {}}],
-    }
-    path.write_text(json.dumps(config))
-
-
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[FakeApi]:
     """A fake API server; `tmp_path/kubeconfig` leads to it."""
-    fake = FakeApi()
-    runner = web.AppRunner(fake.app(), shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    write_kubeconfig(tmp_path / "kubeconfig", f"http://127.0.0.1:{runner.addresses[0][1]}")
-    yield fake
-    await fake.cut_watches()
-    await runner.cleanup()
+    async with serving(tmp_path / "kubeconfig") as fake:
+        yield fake
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from extender.verbs import Verbs
 from extender.verdicts import Verdicts
 from extender.wire import BindRequest
 from tests.extender.conftest import Extender, eventually
-from tests.extender.fake_api import FakeApi, Json, make_node, make_pod
+from tests.fake_api import FakeApi, Json, make_node, make_pod
 
 
 async def _start(api: FakeApi, extender: Extender, *pods: Json) -> None:

@@ -13,7 +13,7 @@ from cgpu.core.usage import Holding
 from cgpu.kube.objects import decode_node, decode_pod
 from extender.books import Booking, Books, Hold
 from extender.setbacks import SHUT_SECONDS, Setbacks
-from tests.extender.fake_api import Json, make_node, make_pod
+from tests.fake_api import Json, make_node, make_pod
 
 
 def _node(name: str, *units: int, **change: Any) -> Node:

@@ -12,7 +12,7 @@ from extender.setbacks import Setbacks
 from extender.verbs import Verbs
 from extender.verdicts import Verdicts
 from tests.extender.conftest import Extender, eventually
-from tests.extender.fake_api import FakeApi, Json, make_node, make_pod
+from tests.fake_api import FakeApi, Json, make_node, make_pod
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.extender.conftest import Extender, eventually
-from tests.extender.fake_api import FakeApi, Json, make_node, make_pod
+from tests.fake_api import FakeApi, Json, make_node, make_pod
 
 
 async def _nodes(api: FakeApi, extender: Extender, **units: tuple[int, ...]) -> None:

@@ -16,7 +16,7 @@ from extender.__main__ import Settings, main, verb_tls
 from extender.app import BODY_LIMIT
 from tests.certificates import make_ca
 from tests.extender.conftest import Extender, eventually, running
-from tests.extender.fake_api import FakeApi, make_node, make_pod
+from tests.fake_api import FakeApi, make_node, make_pod
 
 
 @pytest.mark.parametrize("verb", ["filter", "prioritize", "bind", "preempt"])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.extender.conftest import Extender, eventually, free_port, running
-from tests.extender.fake_api import FakeApi, Json, make_node, make_pod
+from tests.fake_api import FakeApi, Json, make_node, make_pod
 
 
 def bound(name: str, mem: int, node: str = "a", card: int = 0) -> Json:

@@ -19,7 +19,7 @@ from extender.wire import (
     encode_preempt,
     encode_scores,
 )
-from tests.extender.fake_api import make_pod
+from tests.fake_api import make_pod
 
 POD = make_pod("p", 6, uid="u1")
 

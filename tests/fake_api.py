@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of an API server that the extender talks to: pods and nodes with list, watch, binding, events.
+"""The part of an API server that our services talk to: pods and nodes with list, watch, binding, events.
 
 Small, over real HTTP, with switches for what goes wrong: a watch that skips events, versions that expire, bindings
 that fail or hang after they were done.
@@ -8,7 +8,9 @@ that fail or hang after they were done.
 import asyncio
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -164,6 +166,36 @@ class FakeApi:
             if event["metadata"]["name"] == request.match_info["name"]:
                 event.update(await request.json())
         return web.json_response({})
+
+
+@asynccontextmanager
+async def serving(kubeconfig: Path) -> AsyncIterator[FakeApi]:
+    """An API server while the block runs; `kubeconfig` is written and leads to it."""
+    fake = FakeApi()
+    runner = web.AppRunner(fake.app(), shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    write_kubeconfig(kubeconfig, f"http://127.0.0.1:{runner.addresses[0][1]}")
+    try:
+        yield fake
+    finally:
+        await fake.cut_watches()
+        await runner.cleanup()
+
+
+def write_kubeconfig(path: Path, server: str) -> None:
+    """A kubeconfig for an API server without TLS."""
+    cluster = {"name": "fake", "cluster": {"server": server}}
+    context = {"name": "fake", "context": {"cluster": "fake", "user": "fake"}}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [cluster],
+        "contexts": [context],
+        "current-context": "fake",
+        "users": [{"name": "fake", "user": {}}],
+    }
+    path.write_text(json.dumps(config))
 
 
 def make_node(name: str, *units: int, labels: dict[str, str] | None = None, **change: Any) -> Json:
