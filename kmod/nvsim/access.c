@@ -2,6 +2,8 @@
 /* Memory as a channel sees it: every address goes through one resolver. */
 #include "engine.h"
 
+#define FILL_CHUNK	720ull	/* whole periods: 1, 2, 3, 4, 6, 8, 9, 12, 16 divide it */
+
 static struct nvsim_range *resolve(struct nvsim_channel *channel, u64 va)
 {
 	struct nvsim_client *client = channel->client;
@@ -131,6 +133,58 @@ u32 nvsim_reduce(u32 operation, u32 memory, u32 value)
 }
 
 /**
+ * nvsim_load() - Reads memory.
+ * @channel: whose address space
+ * @to: where to
+ * @from: address
+ * @bytes: how many
+ *
+ * Context: lock held.
+ * Return: false when something of it is not mapped; no fault is raised.
+ */
+bool nvsim_load(struct nvsim_channel *channel, void *to, u64 from, u64 bytes)
+{
+	u64 done, part, left = 0;
+
+	for (done = 0; done < bytes; done += part) {
+		const void *at = nvsim_at(channel, from + done, &left);
+
+		if (!at)
+			return false;
+		part = min(bytes - done, left);
+		memcpy((u8 *)to + done, at, part);
+	}
+	return true;
+}
+
+/**
+ * nvsim_store() - Writes memory; what is not mapped is a fault.
+ * @channel: whose address space
+ * @to: address
+ * @from: what
+ * @bytes: how many
+ *
+ * Context: lock held.
+ * Return: false after a fault.
+ */
+bool nvsim_store(struct nvsim_channel *channel, u64 to, const void *from, u64 bytes)
+{
+	u64 done, part, left = 0;
+
+	for (done = 0; done < bytes; done += part) {
+		void *at = nvsim_at(channel, to + done, &left);
+
+		if (!at) {
+			nvsim_fault(channel, to + done, "store");
+			return false;
+		}
+		part = min(bytes - done, left);
+		memcpy(at, (const u8 *)from + done, part);
+	}
+	return true;
+}
+
+/**
  * nvsim_copy() - Copies within an address space.
  * @channel: whose
  * @to: address
@@ -183,8 +237,10 @@ void nvsim_fill(struct nvsim_channel *channel, u64 to, u64 bytes,
 			return;
 		}
 		part = min(bytes - done, room);
-		for (i = 0; i < part; i++)
+		for (i = 0; i < part && i < FILL_CHUNK; i++)
 			target[i] = from[(u32)(done + i) % period];
+		for (i = FILL_CHUNK; i < part; i += FILL_CHUNK)
+			memcpy(target + i, target, min(part - i, FILL_CHUNK));
 		done += part;
 	}
 }

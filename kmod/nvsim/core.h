@@ -201,6 +201,7 @@ struct nvsim_state {
 	struct list_head clients, uvms, files, events;
 	u32 next_client, next_channel;
 	u64 kernel_ns;
+	bool learn;		/* log every launch */
 	u64 ioctls, faults;
 	u64 progress;		/* grows whenever the engine does something */
 };

@@ -58,6 +58,9 @@ void nvsim_write64(struct nvsim_channel *channel, u64 va, u64 value);
 void nvsim_release(struct nvsim_channel *channel, u64 va, u64 payload,
 		   bool timestamp);
 u32 nvsim_reduce(u32 operation, u32 memory, u32 value);
+bool nvsim_load(struct nvsim_channel *channel, void *to, u64 from, u64 bytes);
+bool nvsim_store(struct nvsim_channel *channel, u64 to, const void *from,
+		 u64 bytes);
 void nvsim_copy(struct nvsim_channel *channel, u64 to, u64 from, u64 bytes);
 void nvsim_fill(struct nvsim_channel *channel, u64 to, u64 bytes,
 		const void *pattern, u32 period);
@@ -65,14 +68,33 @@ u32 nvsim_register(struct nvsim_channel *channel, u8 subchannel, u32 method);
 
 /* launch.c, builtin.c */
 struct nvsim_launch {
-	u32 qmd[64];
+	const u32 *qmd;		/* 64 words */
 	u8 version;
 	u64 grid[3], block[3];
 	u64 bank, program;
 	bool bank_valid;
 };
 
-enum nvsim_verdict nvsim_launch(struct nvsim_channel *channel, u64 qmd_va);
+enum nvsim_verdict nvsim_launch(const struct nvsim_call *call, const u32 *qmd);
+enum nvsim_builtin_kind {
+	NVSIM_FILL_BYTES,	/* to, pattern, count, pitch; rows in grid.y */
+	NVSIM_FILL_WORDS,
+	NVSIM_COPY_BYTES,	/* to, from, count */
+	NVSIM_COPY_WORDS,
+	NVSIM_COPY_UNALIGNED,	/* to, from, bytes before, words, bytes behind */
+	NVSIM_COPY_BLOCKS,	/* to, from; 16 bytes a thread */
+	NVSIM_COPY_ENDS,	/* to, from, bytes before, hole, bytes outside it */
+	NVSIM_COPY_2D,		/* to, from, width, height, pitch to, from */
+	NVSIM_COPY_2D_UNALIGNED, /* to, pitch, -, from, pitch, height | width << 32 */
+};
+
+struct nvsim_builtin_row {
+	u64 hash;
+	u8 kind;
+};
+
+extern const struct nvsim_builtin_row nvsim_builtins[];
+extern const u32 nvsim_builtin_count;
 bool nvsim_builtin(struct nvsim_channel *channel,
 		   const struct nvsim_launch *launch, u64 params);
 

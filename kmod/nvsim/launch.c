@@ -7,6 +7,9 @@
 #include "engine.h"
 
 #define MAX_DURATION_NS		100000000000ull
+#define CODE_REGION_HI		0x1608
+#define CODE_REGION_LO		0x160c
+#define QMD_PROGRAM_OFFSET	8	/* word */
 
 struct bits {
 	u16 high, low;
@@ -29,6 +32,7 @@ struct qmd_layout {
 	struct bits bank_low, bank_high;
 	u8 bank_shift;
 	u16 bank_valid;
+	struct bits program_low, program_high;
 	struct release_layout release;
 };
 
@@ -39,6 +43,7 @@ static const struct qmd_layout layouts[] = {
 		.block = { { 607, 592 }, { 623, 608 }, { 639, 624 } },
 		.bank_low = { 1055, 1024 }, .bank_high = { 1072, 1056 },
 		.bank_valid = 640,
+		.program_low = { 1567, 1536 }, .program_high = { 1584, 1568 },
 		.release = {
 			.count = 2, .enable = 138, .enable_step = 1,
 			.base = 736, .step = 96, .address_high = 8, .payload = 64,
@@ -50,6 +55,7 @@ static const struct qmd_layout layouts[] = {
 		.block = { { 607, 592 }, { 623, 608 }, { 639, 624 } },
 		.bank_low = { 1055, 1024 }, .bank_high = { 1072, 1056 },
 		.bank_valid = 640,
+		.program_low = { 1567, 1536 }, .program_high = { 1584, 1568 },
 		.release = {
 			.count = 2, .enable = 823, .enable_step = 128,
 			.base = 768, .step = 128, .address_high = 8, .payload = 64,
@@ -61,6 +67,7 @@ static const struct qmd_layout layouts[] = {
 		.block = { { 1167, 1152 }, { 1183, 1168 }, { 1199, 1184 } },
 		.bank_low = { 1567, 1536 }, .bank_high = { 1586, 1568 },
 		.bank_shift = 6, .bank_valid = 416,
+		.program_low = { 1247, 1216 }, .program_high = { 1264, 1248 },
 		.release = {
 			.count = 3, .enable = 320, .enable_step = 16,
 			.base = 640, .step = 128, .address_high = 25, .payload = 64,
@@ -69,14 +76,15 @@ static const struct qmd_layout layouts[] = {
 	},
 };
 
+/* At most 32 bits, which may lie across two words. */
 static u64 take(const u32 *qmd, u32 high, u32 low)
 {
-	u64 value = 0;
-	u32 bit;
+	u32 word = low / 32;
+	u64 window = qmd[word];
 
-	for (bit = high + 1; bit-- > low;)
-		value = value << 1 | (qmd[bit / 32] >> bit % 32 & 1);
-	return value;
+	if (high / 32 != word)
+		window |= (u64)qmd[word + 1] << 32;
+	return window >> low % 32 & (BIT_ULL(high - low + 1) - 1);
 }
 
 static u64 field(const u32 *qmd, struct bits bits)
@@ -124,17 +132,6 @@ static void read_release(struct nvsim_kernel *kernel, const u32 *qmd,
 	kernel->releases++;
 }
 
-static bool read_qmd(struct nvsim_channel *channel, u64 va,
-		     struct nvsim_launch *launch)
-{
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(launch->qmd); i++)
-		if (!nvsim_read32(channel, va + 4 * i, &launch->qmd[i]))
-			return false;
-	return true;
-}
-
 static void decode(struct nvsim_launch *launch, const struct qmd_layout *layout)
 {
 	const u32 *qmd = launch->qmd;
@@ -148,7 +145,20 @@ static void decode(struct nvsim_launch *launch, const struct qmd_layout *layout)
 	launch->bank = (field(qmd, layout->bank_high) << 32 |
 			field(qmd, layout->bank_low)) << layout->bank_shift;
 	launch->bank_valid = take(qmd, layout->bank_valid, layout->bank_valid);
-	launch->program = take(qmd, 1584, 1568) << 32 | take(qmd, 1567, 1536);
+	launch->program = field(qmd, layout->program_high) << 32 |
+			  field(qmd, layout->program_low);
+}
+
+/* Before Volta a program is an offset into the channel's code region. */
+static u64 program_of(const struct nvsim_call *call, const struct nvsim_launch *launch)
+{
+	u64 region;
+
+	if (call->channel->gpu->card->sm >= 0x700)
+		return launch->program;
+	region = (u64)nvsim_register(call->channel, call->subchannel, CODE_REGION_HI) << 32 |
+		 nvsim_register(call->channel, call->subchannel, CODE_REGION_LO);
+	return region + launch->qmd[QMD_PROGRAM_OFFSET];
 }
 
 /* Where a kernel's parameters begin in its first constant bank. */
@@ -176,40 +186,46 @@ static u64 duration(struct nvsim_channel *channel, u64 params)
 	return first;
 }
 
+static void start(const struct nvsim_call *call, const struct qmd_layout *layout,
+		  const struct nvsim_launch *launch)
+{
+	struct nvsim_channel *channel = call->channel;
+	struct nvsim_kernel *kernel = &channel->kernel;
+	u64 params = launch->bank + params_offset(channel->gpu->card);
+	u32 i;
+
+	memset(kernel, 0, sizeof(*kernel));
+	for (i = 0; i < layout->release.count; i++)
+		read_release(kernel, launch->qmd, &layout->release, i);
+	if (launch->bank_valid && !nvsim_builtin(channel, launch, params))
+		kernel->left_ns = duration(channel, params);
+	kernel->ready_ns = channel->time_ns;
+	channel->launches++;
+	if (!channel->dead)
+		nvsim_gr_enqueue(channel);
+}
+
 /**
  * nvsim_launch() - Starts a kernel.
- * @channel: channel without a pending kernel
- * @qmd_va: address of its QMD
+ * @call: the method that launches; its channel has no pending kernel
+ * @qmd: the 64 words of its QMD
  *
  * Context: lock held.
  * Return: NVSIM_DONE.
  */
-enum nvsim_verdict nvsim_launch(struct nvsim_channel *channel, u64 qmd_va)
+enum nvsim_verdict nvsim_launch(const struct nvsim_call *call, const u32 *qmd)
 {
-	struct nvsim_kernel *kernel = &channel->kernel;
-	const struct qmd_layout *layout;
-	struct nvsim_launch launch;
-	u64 params;
-	u32 i;
+	struct nvsim_launch launch = { .qmd = qmd };
+	const struct qmd_layout *layout = layout_of(qmd);
 
-	if (!read_qmd(channel, qmd_va, &launch))
-		return NVSIM_DONE;
-	layout = layout_of(launch.qmd);
 	if (!layout) {
 		nvsim_host_log("channel %u: QMD version %llu is not known\n",
-			       channel->id, take(launch.qmd, 583, 580));
-		nvsim_channel_fail(channel, 13);
+			       call->channel->id, take(qmd, 583, 580));
+		nvsim_channel_fail(call->channel, 13);
 		return NVSIM_DONE;
 	}
 	decode(&launch, layout);
-	params = launch.bank + params_offset(channel->gpu->card);
-	memset(kernel, 0, sizeof(*kernel));
-	for (i = 0; i < layout->release.count; i++)
-		read_release(kernel, launch.qmd, &layout->release, i);
-	if (launch.bank_valid && !nvsim_builtin(channel, &launch, params))
-		kernel->left_ns = duration(channel, params);
-	kernel->ready_ns = channel->time_ns;
-	channel->launches++;
-	nvsim_gr_enqueue(channel);
+	launch.program = program_of(call, &launch);
+	start(call, layout, &launch);
 	return NVSIM_DONE;
 }

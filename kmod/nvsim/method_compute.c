@@ -65,16 +65,22 @@ static enum nvsim_verdict inline_data(struct nvsim_call *call)
 static enum nvsim_verdict inline_qmd(struct nvsim_call *call)
 {
 	u64 va = ((u64)value(call, 0x318) << 32 | value(call, 0x31c)) << 8;
-	u32 i;
+	const u32 *qmd = call->channel->registers[call->subchannel] + 0x320 / 4;
 
-	for (i = 0; i < QMD_WORDS && !call->channel->dead; i++)
-		nvsim_write32(call->channel, va + 4 * i, value(call, 0x320 + 4 * i));
-	return call->channel->dead ? NVSIM_DONE : nvsim_launch(call->channel, va);
+	if (!nvsim_store(call->channel, va, qmd, QMD_WORDS * sizeof(*qmd)))
+		return NVSIM_DONE;
+	return nvsim_launch(call, qmd);
 }
 
 static enum nvsim_verdict launch_sent(struct nvsim_call *call)
 {
-	return nvsim_launch(call->channel, (u64)value(call, 0x2b4) << 8);
+	u64 va = (u64)value(call, 0x2b4) << 8;
+	u32 qmd[QMD_WORDS];
+
+	if (nvsim_load(call->channel, qmd, va, sizeof(qmd)))
+		return nvsim_launch(call, qmd);
+	nvsim_fault(call->channel, va, "QMD");
+	return NVSIM_DONE;
 }
 
 static enum nvsim_verdict signaling_pcas_b(struct nvsim_call *call)

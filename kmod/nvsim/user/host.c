@@ -288,5 +288,6 @@ void user_start(void)
 		fprintf(stderr, "nvsim: NVSIM_BRANCH, NVSIM_CARDS or NVSIM_TOTAL_MIB cannot be played\n");
 		_exit(97);
 	}
+	nvsim.learn = getenv("NVSIM_LEARN") != NULL;
 	nvsim.kernel_ns = strtoull(setting("NVSIM_KERNEL_NS", "0"), NULL, 0);
 }

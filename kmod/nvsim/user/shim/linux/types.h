@@ -18,5 +18,6 @@ typedef long long s64;
 
 #define __printf(text, first) __attribute__((__format__(__printf__, text, first)))
 #define BIT(n) (1ul << (n))
+#define BIT_ULL(n) (1ull << (n))
 
 #endif
