@@ -26,6 +26,7 @@ from deviceplugin.events import BackgroundRecorder
 from deviceplugin.handover import Handover
 from deviceplugin.instances import Backends, Instances, NoInstances, SharedNodes, WithoutModule
 from deviceplugin.inventory import GpuSource, Inventory, Rules
+from deviceplugin.namespaces import Namespaces
 from deviceplugin.offer import RESOURCES
 from deviceplugin.options import Options
 from deviceplugin.pairing import KubeletBooks
@@ -70,7 +71,8 @@ class Plugin:
         )  # fmt: skip
         self.handover = Handover(
             self.books, self.pods, self.records, cdi=cdi, backends=self.backends, recorder=recorder,
-            serving=lambda: self.inventory.serving, high_priority_classes=options.high_priority_classes,
+            serving=lambda: self.inventory.serving, policy=Namespaces(client),
+            high_priority_classes=options.high_priority_classes,
         )  # fmt: skip
         self._reconciler = Reconciler(
             self.books, self.pods, self.records, cdi=cdi, backends=self.backends, handover=self.handover

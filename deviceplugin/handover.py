@@ -39,6 +39,13 @@ class Recorder(Protocol):
         """An event on this node."""
 
 
+class Policy(Protocol):
+    """Which pods may have a share at all."""
+
+    async def refusal(self, pod: Pod) -> str:
+        """Why not, "" when it may. Raises UnavailableError."""
+
+
 @dataclass(frozen=True, slots=True)
 class Serving:
     """What the node offers at this moment; `problem`: why nothing can be handed out, "" when all is well."""
@@ -61,11 +68,13 @@ class Handover:
         backends: Backends,
         recorder: Recorder,
         serving: Callable[[], Serving],
+        policy: Policy,
         high_priority_classes: Collection[str] = (),
         wait_s: float = WAIT_S,
     ) -> None:
         """`serving`: what the node offers now; `wait_s`: how long the binding's annotation may take to arrive."""
         self._serving = serving
+        self._policy = policy
         self._kubelet = kubelet
         self._pods = pods
         self._records = records
@@ -85,6 +94,7 @@ class Handover:
         pod, container = await self._holder(ids)
         try:
             # 2 what does the annotation say, and may it?
+            await self._check_policy(pod)
             grant = self._decide(pod, container, ids)
             # 3 from here the share counts, so that two starts at once cannot both pass the card
             before = self._records.get(grant.hash)
@@ -122,6 +132,14 @@ class Handover:
         if is_recorded(ids, books):
             raise UnavailableError("the API server has not told this node of the pod yet: the kubelet tries again")
         raise PlacementError(f"the kubelet has no container on record that holds exactly these {len(ids)} ids")
+
+    async def _check_policy(self, pod: Pod) -> None:
+        """Asked when a pod is first given something: restarts do not depend on the API server."""
+        if pod.uid in self._records.pod_uids():
+            return
+        refusal = await self._policy.refusal(pod)
+        if refusal:
+            raise PlacementError(refusal)
 
     def _decide(self, pod: Pod, container: str, ids: Collection[str]) -> Grant:
         serving = self._serving()

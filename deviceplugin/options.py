@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# ruff: noqa: RUF009 - `setting` makes a dataclass field, as dataclasses.field does
 """The device plugin's settings."""
 
 from collections.abc import Callable

@@ -80,6 +80,7 @@ class FakeApi:
         }
         self.events: list[tuple[str, str, str, str]] = []  # kind, name, reason, message
         self.writes: list[str] = []
+        self.namespace_labels: dict[str, str] = {}
         self.fail: Exception | None = None  # what every write raises
         self._watches: list[tuple[str, asyncio.Queue[bytes]]] = []
 
@@ -101,6 +102,10 @@ class FakeApi:
             yield lines()
         finally:
             self._watches.remove(entry)
+
+    async def get(self, path: str) -> bytes:
+        assert path == "/api/v1/namespaces/default"
+        return json.dumps({"metadata": {"name": "default", "labels": self.namespace_labels}}).encode()
 
     def put_pod(self, pod: Wire) -> None:
         self.pods[pod["metadata"]["uid"]] = pod

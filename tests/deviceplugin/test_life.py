@@ -212,6 +212,15 @@ async def test_what_may_not_be_served_is_refused_in_words_and_leaves_nothing(nod
     assert list((node.folder / "cdi").glob("*")) == []
 
 
+async def test_pods_outside_our_policies_get_no_share(started: Bench) -> None:
+    labelled = bound(wire_pod("labelled", 3, labels={"cgpu.aliyun.com/ignore": "true"}), app0=0)
+    assert "default/labelled has the label cgpu.aliyun.com/ignore=true" in await refused(started, labelled)
+
+    started.api.namespace_labels = {"cgpu.aliyun.com/ignore": "true"}
+    assert "namespace default has the label" in await refused(started, bound(wire_pod("quiet", 3), app0=0))
+    assert list(started.plugin.records) == []
+
+
 async def test_whoever_came_first_keeps_the_card(started: Bench) -> None:
     await started.run(bound(wire_pod("first", 8), app0=0), "app0")
 
