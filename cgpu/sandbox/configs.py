@@ -11,6 +11,7 @@ from cgpu.sandbox.record import Record
 
 SERVICES: Final = "10.96.0.0/16"
 FIRST_SERVICE: Final = "10.96.0.1"
+NAME_SERVER: Final = "10.96.0.10"  # nobody is there: the sandbox has no names, and asking fails at once
 PODS: Final = "10.88.0.0/16"
 API_PORT: Final = 6443
 PAUSE: Final = "localhost/pause:1"
@@ -154,6 +155,8 @@ def kubelet_config(record: Record, node: str) -> str:
             "authorization": {"mode": "Webhook"},
             "tlsCertFile": "/etc/kubernetes/pki/kubelet.crt",
             "tlsPrivateKeyFile": "/etc/kubernetes/pki/kubelet.key",
+            "clusterDNS": [NAME_SERVER],
+            "clusterDomain": "cluster.local",
             "resolvConf": "/etc/kubernetes/resolv.conf",
         }
     )

@@ -7,6 +7,7 @@ know to the control plane, which knows every node's pods.
 
 from dataclasses import dataclass
 
+from cgpu.sandbox.configs import NAME_SERVER
 from cgpu.sandbox.host import run
 from cgpu.sandbox.record import Record
 
@@ -59,6 +60,7 @@ def _node(record: Record, node: str, link: str) -> tuple[Batch, ...]:
                 f"addr add {address}/24 dev eth0",
                 "link set eth0 up",
                 f"route add default via {record.address(2)}",
+                f"route add unreachable {NAME_SERVER}",
             ),
         ),
         Batch(control, (f"route add {record.pods_of(node)} via {address}",)),

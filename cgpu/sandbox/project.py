@@ -5,8 +5,6 @@ from pathlib import Path
 
 import cgpu
 
-_CHART = "deploy/helm/ack-ai-installer"
-
 
 def checkout() -> Path | None:
     """The folder this package runs from when it is a checkout with a Dockerfile; None for an installed wheel."""
@@ -17,8 +15,3 @@ def checkout() -> Path | None:
 def default_state() -> Path:
     """`.cluster` in the checkout, else in the current folder."""
     return (checkout() or Path.cwd()) / ".cluster"
-
-
-def chart(project: Path) -> Path:
-    """The Helm chart of a checkout."""
-    return project / _CHART

@@ -2,6 +2,7 @@
 """A containerd folder with every image unpacked, made once for a set of images and copied to the nodes."""
 
 import hashlib
+import os
 import shutil
 import subprocess
 import tempfile
@@ -14,11 +15,12 @@ from typing import Final
 from cgpu.core.errors import UnavailableError
 from cgpu.sandbox.binaries import locked
 from cgpu.sandbox.host import run
-from cgpu.sandbox.images import Archive
+from cgpu.sandbox.images import Archive, copy_store
 from cgpu.sandbox.progress import Say, step
 
 _NAMESPACE: Final = "k8s.io"
 _START_S: Final = 30
+_KEPT: Final = 2
 
 
 def import_command(ctr: Path, archive: Path, socket: str = "") -> list[str]:
@@ -34,24 +36,28 @@ def ensure_store(cache: Path, archives: Sequence[Archive], programs: dict[str, P
     with locked(cache / "stores" / "make.lock", say):
         if not folder.is_dir():
             with step(say, f"unpacking {len(archives)} images, once for all nodes"):
-                _remove_all_but_newest(folder.parent, keep=2)
                 _make(folder, archives, programs)
+                for old in _newest(folder.parent)[_KEPT:]:
+                    shutil.rmtree(old)
     return folder
 
 
-def _remove_all_but_newest(parent: Path, keep: int) -> None:
-    stores = sorted((path for path in parent.iterdir() if path.is_dir()), key=lambda path: -path.stat().st_mtime)
-    for old in stores[keep:]:
-        shutil.rmtree(old)
+def _newest(parent: Path) -> list[Path]:
+    """Complete stores, the newest first."""
+    stores = (path for path in parent.iterdir() if path.is_dir() and not path.name.startswith("."))
+    return sorted(stores, key=lambda path: -path.stat().st_mtime)
 
 
 def _make(folder: Path, archives: Sequence[Archive], programs: dict[str, Path]) -> None:
     work = Path(tempfile.mkdtemp(prefix=".store-", dir=folder.parent))
     try:
+        for last in _newest(folder.parent)[:1]:  # layers that did not change need not be unpacked again
+            copy_store(last, work / "root")
         with _containerd(work, programs) as socket:
             for archive in archives:
                 run(import_command(programs["ctr"], archive.path, socket))
         (work / "root").rename(folder)
+        os.utime(folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cluster tests hold in their hands: a sandbox with our chart, and the few verbs they need."""
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cgpu.sandbox import chart
+from cgpu.sandbox.sandbox import Sandbox, kubectl
+
+T = TypeVar("T")
+
+
+class Cluster:
+    """A real Kubernetes. Components are named as in `cgpu sandbox status`: `kube-apiserver`, `node-1/kubelet`, …"""
+
+    def __init__(self, sandbox: Sandbox, project: Path) -> None:
+        self.sandbox = sandbox
+        self.project = project
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.sandbox.kubeconfig
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Names of the nodes that run real kubelets."""
+        return self.sandbox.record.nodes
+
+    @property
+    def version(self) -> str:
+        return self.sandbox.record.kubernetes
+
+    def kubectl(self, *words: str, text: str | None = None) -> str:
+        """Standard output of kubectl; a failure fails the test with kubectl's words."""
+        done = self.try_kubectl(*words, text=text)
+        assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
+        return done.stdout
+
+    def try_kubectl(self, *words: str, text: str | None = None) -> "subprocess.CompletedProcess[str]":
+        """kubectl that may fail: look at returncode and stderr."""
+        return kubectl(self.sandbox, *words, text=text)
+
+    def apply(self, manifest: str) -> str:
+        """`kubectl apply` of a YAML text."""
+        return self.kubectl("apply", "-f", "-", text=manifest)
+
+    def delete(self, *words: str) -> None:
+        """`kubectl delete`, waiting for the end; what is not there is fine."""
+        self.kubectl("delete", "--ignore-not-found", "--wait", *words)
+
+    def get(self, *words: str) -> dict[str, Any]:
+        """An object or a list."""
+        answer: dict[str, Any] = json.loads(self.kubectl("get", "-o", "json", *words))
+        return answer
+
+    def wait(self, what: Callable[[], T], timeout_s: float = 60, *, about: str = "") -> T:
+        """The first true answer of `what`, which is asked again until then; the test fails after `timeout_s`."""
+        end = time.monotonic() + timeout_s
+        while True:
+            answer, problem = _ask(what)
+            if answer:
+                return answer
+            if time.monotonic() > end:
+                raise AssertionError(f"not within {timeout_s} s: {about or what.__name__}; last: {problem or answer!r}")
+            time.sleep(0.1)
+
+    def wait_for(self, condition: str, *words: str, timeout_s: int = 60) -> None:
+        """`kubectl wait --for=CONDITION`."""
+        self.kubectl("wait", f"--for={condition}", f"--timeout={timeout_s}s", *words)
+
+    def node_exec(self, node: str, argv: Sequence[str]) -> str:
+        """Standard output of a command in a node's namespaces; a failure raises with its words."""
+        return self.sandbox.node_exec(node, argv)
+
+    def kill(self, component: str, signal_number: int = signal.SIGKILL) -> None:
+        """End a component; it stays down until `start`."""
+        self.sandbox.kill(component, signal_number)
+
+    def start(self, component: str) -> None:
+        """Start a component that was killed."""
+        self.sandbox.start(component)
+
+    def restart(self, component: str) -> None:
+        """kill -9 and start; returns when it answers, where it can be asked."""
+        self.sandbox.restart(component)
+
+    def kill_pod(self, namespace: str, selector: str) -> None:
+        """Delete our own pods (extender, device plugin) at once, so that their controllers make new ones."""
+        self.kubectl("delete", "pod", "-n", namespace, "-l", selector, "--force", "--grace-period=0")
+
+    def helm(self, *words: str) -> str:
+        """Helm in the namespace of our chart."""
+        return chart.helm(self.sandbox, *words)
+
+    def install(self, *values: str) -> None:
+        """Install or upgrade our chart with these values."""
+        chart.install(self.sandbox, self.project, *values)
+
+    def set_cards(self, node: str, cards: str) -> None:
+        """Replace the node's file of simulated cards; the device plugin sees the change."""
+        home = self.sandbox.node(node).home
+        home.etc("cgpu/cards.yaml").write_text(cards)
+
+
+def _ask(what: Callable[[], T]) -> tuple[T | None, str]:
+    """The answer, or why there is none yet."""
+    try:
+        return what(), ""
+    except (AssertionError, LookupError) as error:
+        return None, str(error)
