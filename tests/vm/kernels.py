@@ -21,7 +21,7 @@ from tests.vm.cache import cache_root, digest, ensure, file_digest, locked, say
 from tests.vm.errors import BenchError
 
 BUILD_PROGRAMS: Final = {"make": "make", "gcc-12": "gcc-12", "depmod": "kmod"}
-SOURCES: Final = ("*.c", "*.h", "*.S", "Kbuild", "Makefile")
+SOURCES: Final = ("*.c", "*.h", "*.S", "*.sh", "Kbuild", "Makefile")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def synchronise(files: list[Path], source: Path, target: Path) -> None:
     for copy, file in wanted.items():
         if not copy.exists() or copy.read_bytes() != file.read_bytes():
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copy)
+            shutil.copy(file, copy)
 
 
 def make(kernel: Kernel, folder: Path, *more: str) -> str:
