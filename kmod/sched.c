@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Whose turn it is: see sched.h. */
-#include "sched.h"
+/* Turns: they open, are over, drain and are settled. See sched.h. */
+#include "sched_round.h"
 
 #ifdef __KERNEL__
 #include <linux/minmax.h>
@@ -9,190 +9,12 @@
 #include "tests/shim/host.h"
 #endif
 
-#define REST			CGPU_MAX_INST	/* the slices that nobody has */
-#define SLOTS			(CGPU_MAX_INST + 1)
-#define GRANT_MOST		4		/* turns that may be made up at once */
-#define GRANT_LEAST		4		/* a turn is worth a switch from 1/4 */
-
-/* Policies in which a turn passes whether its owner has work or not. */
-static bool keeps_idle_turns(const struct cgpu_sched *s)
-{
-	return s->conf.policy == CGPU_FAIR || s->conf.policy == CGPU_WEIGHTED ||
-	       s->conf.policy == CGPU_FIXED;
-}
-
-/* Policies whose shares are parts of the wall time. */
-static bool has_rest(const struct cgpu_sched *s)
-{
-	return s->conf.policy == CGPU_FAIR || s->conf.policy == CGPU_FIXED;
-}
-
-static u32 slices_of(const struct cgpu_sched *s, int ent)
-{
-	const struct cgpu_entity *e = &s->entity[ent];
-
-	if (ent == REST || !e->weight)
-		return e->weight;
-	return s->conf.policy == CGPU_WEIGHTED || s->conf.policy == CGPU_FIXED ?
-	       e->weight : 1;
-}
-
-static u64 quota_of(const struct cgpu_sched *s, int ent)
-{
-	return slices_of(s, ent) * s->conf.slice_ns;
-}
-
-/* The slices of a round that no instance has, held by the last slot. */
-static void update_rest(struct cgpu_sched *s)
-{
-	struct cgpu_entity *rest = &s->entity[REST];
-	u32 taken = 0;
-	int i;
-
-	for (i = 0; i < REST; i++)
-		if (s->entity[i].present)
-			taken += slices_of(s, i);
-	rest->weight = has_rest(s) && taken < s->conf.max_inst ?
-		       s->conf.max_inst - taken : 0;
-	rest->present = rest->weight > 0;
-}
-
-static bool takes_part(const struct cgpu_sched *s, int ent)
-{
-	const struct cgpu_entity *e = &s->entity[ent];
-
-	if (!e->present || !slices_of(s, ent))
-		return false;
-	return e->busy || (keeps_idle_turns(s) && !e->highprio);
-}
-
-static bool class_takes_part(const struct cgpu_sched *s, bool highprio)
-{
-	int i;
-
-	for (i = 0; i < SLOTS; i++)
-		if (s->entity[i].highprio == highprio && takes_part(s, i))
-			return true;
-	return false;
-}
-
-static s64 clamp_debt(const struct cgpu_sched *s, s64 debt)
-{
-	s64 most = s->conf.debt_ns;
-
-	return clamp_t(s64, debt, -most, most);
-}
-
-/* What the classes owe each other: only counted while both want the GPU. */
-static void charge_class(struct cgpu_sched *s, int ent, u64 used)
-{
-	s64 part;
-
-	if (s->entity[ent].highprio) {
-		part = used * (100 - s->conf.prio_ratio) / 100;
-		if (class_takes_part(s, false))
-			s->credit_ns = clamp_debt(s, s->credit_ns + part);
-		return;
-	}
-	part = used * s->conf.prio_ratio / 100;
-	if (class_takes_part(s, true))
-		s->credit_ns = clamp_debt(s, s->credit_ns - part);
-	else if (s->credit_ns > 0)
-		s->credit_ns = max_t(s64, 0, s->credit_ns - part);
-}
-
-static void charge(struct cgpu_sched *s, int ent, s64 debt, u64 used)
-{
-	struct cgpu_entity *e = &s->entity[ent];
-
-	e->debt_ns = clamp_debt(s, e->debt_ns + debt);
-	charge_class(s, ent, used);
-}
-
-/* Time that nobody had comes out of the slices that nobody has. */
-static void lose(struct cgpu_sched *s, u64 lost)
-{
-	struct cgpu_entity *rest = &s->entity[REST];
-
-	if (rest->present)
-		rest->debt_ns = clamp_debt(s, rest->debt_ns + (s64)lost);
-}
-
-static s64 least_grant(u64 quota)
-{
-	return quota / GRANT_LEAST;
-}
-
-/* How many rounds until an instance may have a turn again. */
-static u64 rounds_owed(const struct cgpu_sched *s, int ent)
-{
-	u64 quota = quota_of(s, ent);
-	s64 owed = s->entity[ent].debt_ns + least_grant(quota) - (s64)quota;
-
-	return owed <= 0 ? 0 : (owed + quota - 1) / quota;
-}
-
-/* Lets the rounds pass in which everybody of a class would only pay debt. */
-static void pass_rounds(struct cgpu_sched *s, bool highprio)
-{
-	u64 rounds = U64_MAX;
-	int i;
-
-	for (i = 0; i < SLOTS; i++)
-		if (takes_part(s, i) && s->entity[i].highprio == highprio)
-			rounds = min_t(u64, rounds, rounds_owed(s, i));
-	if (!rounds || rounds == U64_MAX)
-		return;
-	for (i = 0; i < SLOTS; i++)
-		if (takes_part(s, i) && s->entity[i].highprio == highprio)
-			s->entity[i].debt_ns -= rounds * quota_of(s, i);
-}
-
-static u64 grant(struct cgpu_sched *s, int ent)
-{
-	struct cgpu_entity *e = &s->entity[ent];
-	s64 quota = quota_of(s, ent);
-	s64 length = min_t(s64, quota - e->debt_ns, GRANT_MOST * quota);
-
-	e->debt_ns += length - quota;
-	return length;
-}
-
-/* The next of a class in the round; who owes too much pays and is passed. */
-static int pick_of_class(struct cgpu_sched *s, bool highprio)
-{
-	int step, ent;
-
-	pass_rounds(s, highprio);
-	for (step = 1; step <= 2 * SLOTS; step++) {
-		ent = (s->cursor[highprio] + step) % SLOTS;
-		if (!takes_part(s, ent) || s->entity[ent].highprio != highprio)
-			continue;
-		if (!rounds_owed(s, ent)) {
-			s->cursor[highprio] = ent;
-			return ent;
-		}
-		s->entity[ent].debt_ns -= quota_of(s, ent);
-	}
-	return CGPU_NONE;
-}
-
-static int pick(struct cgpu_sched *s)
-{
-	bool high = class_takes_part(s, true);
-	bool low = class_takes_part(s, false);
-
-	if (high && (!low || s->credit_ns <= 0))
-		return pick_of_class(s, true);
-	return low ? pick_of_class(s, false) : CGPU_NONE;
-}
-
 static bool is_contended(const struct cgpu_sched *s)
 {
 	int i;
 
 	for (i = 0; i < SLOTS; i++)
-		if (i != s->current_ent && takes_part(s, i))
+		if (i != s->current_ent && cgpu_round_takes_part(s, i))
 			return true;
 	return false;
 }
@@ -211,11 +33,11 @@ static void open_turn(struct cgpu_sched *s, int ent, u64 length, u64 now)
 /* Chooses the next instance and remembers what that took from it. */
 static void choose(struct cgpu_sched *s)
 {
-	s->pending = pick(s);
+	s->pending = cgpu_round_pick(s);
 	if (s->pending == CGPU_NONE)
 		return;
 	s->pending_debt = s->entity[s->pending].debt_ns;
-	s->pending_grant = grant(s, s->pending);
+	s->pending_grant = cgpu_round_grant(s, s->pending);
 }
 
 static void give_back_choice(struct cgpu_sched *s)
@@ -237,7 +59,7 @@ static bool is_over(const struct cgpu_sched *s, u64 now, bool inflight)
 
 	if (s->preempt && !s->entity[s->current_ent].highprio)
 		return true;
-	if (!keeps_idle_turns(s) && !inflight &&
+	if (!cgpu_round_keeps_idle(s) && !inflight &&
 	    !s->entity[s->current_ent].busy)
 		return true;
 	return used >= s->grant_ns && !may_run_over(s, used, inflight);
@@ -249,7 +71,7 @@ static void end_turn(struct cgpu_sched *s, u64 now)
 	u64 used = now - s->start_ns;
 	int ent = s->current_ent;
 
-	charge(s, ent, (s64)used - (s64)s->grant_ns, used);
+	cgpu_round_charge(s, ent, (s64)used - (s64)s->grant_ns, used);
 	s->preempt = false;
 	choose(s);
 	s->closed_ns = now;
@@ -286,9 +108,9 @@ static void run_drain(struct cgpu_sched *s, u64 now, u64 gone)
 	}
 	if (!gone)
 		return;
-	charge(s, s->current_ent, over, over);
-	lose(s, now - max(gone, s->closed_ns));
-	if (s->pending != CGPU_NONE && !takes_part(s, s->pending))
+	cgpu_round_charge(s, s->current_ent, over, over);
+	cgpu_round_lose(s, now - max(gone, s->closed_ns));
+	if (s->pending != CGPU_NONE && !cgpu_round_takes_part(s, s->pending))
 		give_back_choice(s);
 	if (s->pending == CGPU_NONE)
 		choose(s);
@@ -324,7 +146,7 @@ void cgpu_sched_init(struct cgpu_sched *s, const struct cgpu_sched_conf *conf)
 	s->conf = *conf;
 	s->current_ent = CGPU_NONE;
 	s->pending = CGPU_NONE;
-	update_rest(s);
+	cgpu_round_update(s);
 }
 
 /**
@@ -341,9 +163,9 @@ void cgpu_sched_configure(struct cgpu_sched *s,
 
 	s->conf = *conf;
 	for (i = 0; i < SLOTS; i++)
-		s->entity[i].debt_ns = clamp_debt(s, s->entity[i].debt_ns);
+		s->entity[i].debt_ns = cgpu_round_clamp(s, s->entity[i].debt_ns);
 	s->credit_ns = 0;
-	update_rest(s);
+	cgpu_round_update(s);
 }
 
 /**
@@ -367,7 +189,7 @@ int cgpu_sched_add(struct cgpu_sched *s, u32 weight, bool highprio, u64 now)
 			.present = true, .highprio = highprio,
 			.weight = weight, .changed_ns = now,
 		};
-		update_rest(s);
+		cgpu_round_update(s);
 		return i;
 	}
 	return CGPU_NONE;
@@ -390,7 +212,7 @@ void cgpu_sched_del(struct cgpu_sched *s, int ent)
 		s->current_ent = CGPU_NONE;
 		s->state = CGPU_IDLE;
 	}
-	update_rest(s);
+	cgpu_round_update(s);
 }
 
 /**
@@ -407,7 +229,7 @@ void cgpu_sched_set_weight(struct cgpu_sched *s, int ent, u32 weight,
 {
 	s->entity[ent].weight = weight;
 	s->entity[ent].highprio = highprio;
-	update_rest(s);
+	cgpu_round_update(s);
 }
 
 /*
@@ -418,12 +240,12 @@ static void settle_sleep(struct cgpu_sched *s, int ent, u64 now)
 {
 	struct cgpu_entity *e = &s->entity[ent];
 	u64 slept = now - e->changed_ns;
-	u64 all = quota_of(s, ent), mine = all;
+	u64 all = cgpu_round_quota(s, ent), mine = all;
 	int i;
 
 	for (i = 0; i < REST; i++)
-		if (i != ent && takes_part(s, i))
-			all += quota_of(s, i);
+		if (i != ent && cgpu_round_takes_part(s, i))
+			all += cgpu_round_quota(s, i);
 	if (e->debt_ns > 0 && all)
 		e->debt_ns = max_t(s64, 0, e->debt_ns -
 				   (s64)(min(slept, s->conf.debt_ns * 25) /
@@ -449,7 +271,7 @@ void cgpu_sched_set_busy(struct cgpu_sched *s, int ent, bool busy, u64 now)
 		return;
 	if (s->state == CGPU_OPEN && !is_contended(s))
 		renew_turn(s, now);
-	if (busy && !keeps_idle_turns(s))
+	if (busy && !cgpu_round_keeps_idle(s))
 		settle_sleep(s, ent, now);
 	e->busy = busy;
 	e->changed_ns = now;
@@ -491,6 +313,19 @@ struct cgpu_turn cgpu_sched_next(struct cgpu_sched *s, u64 now, u64 gone)
 	if (is_contended(s))
 		turn.until_ns = end_of_turn(s, now, inflight);
 	return turn;
+}
+
+/**
+ * cgpu_sched_park() - nobody has work: time stands still until somebody has
+ * @s: the turns
+ *
+ * Context: any; the caller serialises and has closed all gates.
+ */
+void cgpu_sched_park(struct cgpu_sched *s)
+{
+	give_back_choice(s);
+	s->current_ent = CGPU_NONE;
+	s->state = CGPU_IDLE;
 }
 
 /**

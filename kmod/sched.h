@@ -123,6 +123,7 @@ void cgpu_sched_set_weight(struct cgpu_sched *s, int ent, u32 weight,
 			   bool highprio);
 void cgpu_sched_set_busy(struct cgpu_sched *s, int ent, bool busy, u64 now);
 struct cgpu_turn cgpu_sched_next(struct cgpu_sched *s, u64 now, u64 gone);
+void cgpu_sched_park(struct cgpu_sched *s);
 u64 cgpu_sched_left(const struct cgpu_sched *s, u64 now);
 
 #endif

@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Escapes that make and free objects. Memory of the GPU is charged before the
+ * driver is asked and given back if it refuses; beyond the limit the answer is
+ * the driver's own "no memory", in its own status field.
+ */
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include "cgpu.h"
+
+/* The driver rounds up to its page size, never by more than this. */
+#define ROUNDING_MOST		(4ULL << 20)
+
+#define U32_AT(p, at)		(*(u32 *)((u8 *)(p) + (at)))
+#define U64_AT(p, at)		(*(u64 *)((u8 *)(p) + (at)))
+
+static void free_handle(struct cgpu_file *f, u32 client, u32 parent, u32 handle)
+{
+	struct nvos00_parameters args = {
+		.h_root = client, .h_object_parent = parent,
+		.h_object_old = handle,
+	};
+	struct cgpu_call call = {
+		.f = f, .cmd = NV_IOCTL(NV_ESC_RM_FREE, sizeof(args)),
+		.args = &args, .size = sizeof(args),
+	};
+
+	cgpu_call(&call);
+}
+
+/**
+ * cgpu_esc_free() - RM_FREE
+ * @f: the control file
+ * @cmd: the ioctl
+ * @size: bytes of its arguments
+ * @arg: the arguments
+ *
+ * Context: process; f->lock is held.
+ * Return: 0 or an errno.
+ */
+long cgpu_esc_free(struct cgpu_file *f, u32 cmd, u32 size, void __user *arg)
+{
+	struct nvos00_parameters args;
+	struct cgpu_call call = {
+		.f = f, .cmd = cmd, .args = &args, .size = sizeof(args),
+	};
+	u32 client, handle;
+	long ret;
+
+	if (size != sizeof(args))
+		return -EINVAL;
+	if (copy_from_user(&args, arg, sizeof(args)))
+		return -EFAULT;
+	client = args.h_root;
+	handle = args.h_object_old;
+	ret = cgpu_call(&call);
+	if (ret)
+		return ret;
+	if (!args.status)
+		cgpu_untrack(f, client, handle);
+	return copy_to_user(arg, &args, sizeof(args)) ? -EFAULT : 0;
+}
+
+/**
+ * struct grant - memory that was charged for a call in progress
+ * @gpu: the GPU's minor
+ * @bytes: charged, 0 = nothing
+ * @client: of the handle
+ * @parent: of the handle
+ * @handle: known before the call
+ */
+struct grant {
+	int gpu;
+	u64 bytes;
+	u32 client;
+	u32 parent;
+	u32 handle;
+};
+
+/* Charges; the answer is an RM status. */
+static u32 begin(struct cgpu_file *f, struct grant *g)
+{
+	if (cgpu_known(f, g->client, g->handle))
+		return NV_ERR_INSERT_DUPLICATE_NAME;
+	if (g->gpu < 0)
+		return NV_ERR_INVALID_OBJECT_PARENT;
+	return cgpu_charge(f->node->inst, g->gpu, g->bytes) ?
+	       NV_OK : NV_ERR_NO_MEMORY;
+}
+
+/*
+ * Whatever the caller's memory says now, the handle must not exist before its
+ * charge is dropped.
+ */
+static void undo(struct cgpu_file *f, struct grant *g)
+{
+	if (!g->bytes)
+		return;
+	free_handle(f, g->client, g->parent, g->handle);
+	cgpu_uncharge_bytes(f->node->inst, g->gpu, g->bytes);
+}
+
+/* The size that the driver gave: believed upwards only, and not far. */
+static void add_rounding(struct cgpu_file *f, struct grant *g, u64 limit)
+{
+	u64 actual = limit + 1;
+
+	if (!g->bytes || actual <= g->bytes ||
+	    actual - g->bytes >= ROUNDING_MOST)
+		return;
+	cgpu_charge_rounding(f->node->inst, g->gpu, actual - g->bytes);
+	g->bytes = actual;
+}
+
+static int commit(struct cgpu_file *f, struct grant *g, struct cgpu_obj *what)
+{
+	int ret = cgpu_track(f, what, g->bytes, NULL);
+
+	if (ret)
+		undo(f, g);
+	return ret;
+}
+
+/* ---- RM_ALLOC ---- */
+
+/**
+ * struct alloc - one RM_ALLOC on its way
+ * @args: arguments
+ * @size: their bytes
+ * @status_at: where the status stands
+ * @nested: copy of the parameters, for the classes whose size we know
+ * @nested_size: their bytes, 0 = the caller's own are used
+ * @limit_at: where the driver tells the size it gave, 0 = nowhere
+ */
+struct alloc {
+	union {
+		struct nvos64_parameters_535 head;
+		u8 bytes[sizeof(struct nvos64_parameters_535)];
+	} args;
+	u32 size;
+	u32 status_at;
+	u8 nested[128];
+	u32 nested_size;
+	u32 limit_at;
+};
+
+static u32 status_at(u32 size)
+{
+	switch (size) {
+	case sizeof(struct nvos64_parameters):
+		return offsetof(struct nvos64_parameters, status);
+	case sizeof(struct nvos64_parameters_535):
+		return offsetof(struct nvos64_parameters_535, status);
+	case sizeof(struct nvos21_parameters):
+		return cgpu_branch < 535 ?
+		       offsetof(struct nvos21_parameters, status) :
+		       offsetof(struct nvos21_parameters_535, status);
+	}
+	return 0;
+}
+
+/* Classes that a container has no business with. */
+static bool is_refused(u32 class)
+{
+	switch (class) {
+	case NV01_MEMORY_LOCAL_PRIVILEGED:
+	case NV01_MEMORY_LOCAL_PHYSICAL:
+	case NV01_MEMORY_LIST_SYSTEM:
+	case NV01_MEMORY_LIST_FBMEM:
+	case NV01_MEMORY_LIST_OBJECT:
+	case RM_USER_SHARED_DATA:
+	case NV_MEMORY_EXPORT:
+	case NV_MEMORY_FABRIC:
+	case NV_MEMORY_FABRIC_IMPORT:
+	case NV_MEMORY_FABRIC_IMPORT_REF:
+		return true;
+	}
+	return false;
+}
+
+static bool is_client(u32 class)
+{
+	return class == NV01_ROOT || class == NV01_ROOT_NON_PRIV ||
+	       class == NV01_ROOT_CLIENT;
+}
+
+static int copy_nested(struct alloc *a, u32 size)
+{
+	void __user *from = (void __user *)a->args.head.p_alloc_parms;
+
+	if (!from)
+		return 0;
+	a->nested_size = size;
+	return copy_from_user(a->nested, from, size) ? -EFAULT : 0;
+}
+
+static int gpu_of_instance(struct cgpu_file *f, u32 instance)
+{
+	int minor;
+
+	for (minor = 0; minor < NV_MAX_DEVICES; minor++)
+		if (f->node->inst->share[minor] &&
+		    cgpu_gpus[minor]->instance == instance)
+			return minor;
+	return -1;
+}
+
+/* A device: only the container's own; the driver may look for a file of it. */
+static int prepare_device(struct cgpu_file *f, struct alloc *a, struct grant *g,
+			  struct cgpu_call *call, u32 *status)
+{
+	struct cgpu_node *node;
+	int ret;
+
+	ret = copy_nested(a, sizeof(struct nv0080_alloc_parameters));
+	if (ret)
+		return ret;
+	g->gpu = gpu_of_instance(f, a->nested_size ? U32_AT(a->nested, 0) : 0);
+	node = g->gpu >= 0 ? cgpu_node_of(f, g->gpu) : NULL;
+	if (!node)
+		*status = NV_ERR_INVALID_DEVICE;
+	else if (cgpu_branch >= 550)
+		call->genuine = node->genuine;
+	return 0;
+}
+
+static int prepare_memory(struct cgpu_file *f, struct alloc *a, struct grant *g,
+			  u32 *status)
+{
+	u32 size = cgpu_branch >= 545 ?
+		   sizeof(struct nv_memory_allocation_params_545) :
+		   sizeof(struct nv_memory_allocation_params);
+	int ret = copy_nested(a, size);
+
+	if (ret)
+		return ret;
+	if (!a->nested_size) {
+		*status = NV_ERR_INVALID_POINTER;
+		return 0;
+	}
+	a->limit_at = offsetof(struct nv_memory_allocation_params, limit);
+	g->bytes = U64_AT(a->nested, offsetof(struct nv_memory_allocation_params,
+					      size));
+	g->gpu = cgpu_gpu_of(f, g->client, g->parent);
+	if (!g->handle)
+		g->handle = cgpu_new_handle(f);
+	a->args.head.h_object_new = g->handle;
+	*status = begin(f, g);
+	if (*status)
+		g->bytes = 0;
+	return 0;
+}
+
+static int prepare(struct cgpu_file *f, struct alloc *a, struct grant *g,
+		   struct cgpu_call *call, u32 *status)
+{
+	u32 class = a->args.head.h_class;
+
+	if (is_refused(class)) {
+		*status = NV_ERR_INVALID_CLASS;
+		return 0;
+	}
+	if (class == NV01_DEVICE_0)
+		return prepare_device(f, a, g, call, status);
+	if (class == NV01_MEMORY_LOCAL_USER)
+		return prepare_memory(f, a, g, status);
+	return 0;
+}
+
+/* Memory that a channel's parameters name as its counters. */
+static void note_channel(struct cgpu_obj *what, const struct alloc *a)
+{
+	struct nv_channel_alloc_params params;
+	const void __user *from =
+		(const void __user *)a->args.head.p_alloc_parms;
+
+	if (NV_CLASS_FAMILY(what->class) != NV_FAMILY_GPFIFO || !from ||
+	    copy_from_user(&params, from,
+			   offsetofend(struct nv_channel_alloc_params,
+				       userd_offset)))
+		return;
+	what->userd = params.userd_offset[0];
+	what->needs = params.h_userd_memory[0];
+}
+
+static int finish_alloc(struct cgpu_file *f, struct alloc *a, struct grant *g)
+{
+	const struct nvos64_parameters_535 *head = &a->args.head;
+	struct cgpu_obj what = {
+		.client = g->client, .parent = g->parent,
+		.handle = g->bytes ? g->handle : head->h_object_new,
+		.class = head->h_class, .gpu = g->gpu,
+	};
+
+	if (is_client(what.class)) {
+		what.client = what.handle;
+		what.parent = 0;
+	}
+	note_channel(&what, a);
+	if (a->limit_at)
+		add_rounding(f, g, U64_AT(a->nested, a->limit_at));
+	return commit(f, g, &what);
+}
+
+static int give_back(const struct alloc *a, void __user *arg)
+{
+	void __user *to = (void __user *)a->args.head.p_alloc_parms;
+
+	if (a->nested_size && copy_to_user(to, a->nested, a->nested_size))
+		return -EFAULT;
+	return copy_to_user(arg, &a->args, a->size) ? -EFAULT : 0;
+}
+
+static long run_alloc(struct cgpu_file *f, u32 cmd, struct alloc *a,
+		      void __user *arg)
+{
+	struct nvos64_parameters_535 *head = &a->args.head;
+	struct grant g = {
+		.gpu = -1, .client = head->h_root,
+		.parent = head->h_object_parent, .handle = head->h_object_new,
+	};
+	struct cgpu_call call = {
+		.f = f, .cmd = cmd, .args = &a->args, .size = a->size,
+	};
+	u32 status = NV_OK, class = head->h_class;
+	long ret;
+
+	ret = prepare(f, a, &g, &call, &status);
+	if (ret)
+		return ret;
+	if (status) {
+		U32_AT(&a->args, a->status_at) = status;
+		return give_back(a, arg);
+	}
+	call.nested = a->nested_size ? a->nested : NULL;
+	call.nested_size = a->nested_size;
+	call.nested_at = offsetof(struct nvos64_parameters, p_alloc_parms);
+	ret = cgpu_call(&call);
+	head->h_class = class;
+	if (ret || U32_AT(&a->args, a->status_at))
+		undo(f, &g);
+	else
+		ret = finish_alloc(f, a, &g);
+	return ret ?: give_back(a, arg);
+}
+
+/**
+ * cgpu_esc_alloc() - RM_ALLOC
+ * @f: the control file
+ * @cmd: the ioctl
+ * @size: bytes of its arguments
+ * @arg: the arguments
+ *
+ * Context: process; f->lock is held.
+ * Return: 0 or an errno.
+ */
+long cgpu_esc_alloc(struct cgpu_file *f, u32 cmd, u32 size, void __user *arg)
+{
+	struct alloc *a;
+	long ret;
+
+	if (!status_at(size))
+		return -EINVAL;
+	a = kzalloc(sizeof(*a), GFP_KERNEL);
+	if (!a)
+		return -ENOMEM;
+	a->size = size;
+	a->status_at = status_at(size);
+	ret = copy_from_user(&a->args, arg, size) ? -EFAULT :
+	      run_alloc(f, cmd, a, arg);
+	kfree(a);
+	return ret;
+}
+
+/* ---- ALLOC_MEMORY: host memory, and an old way to ask for the heap ---- */
+
+/**
+ * cgpu_esc_memory() - RM_ALLOC_MEMORY
+ * @f: the device file
+ * @cmd: the ioctl
+ * @size: bytes of its arguments
+ * @arg: the arguments
+ *
+ * Context: process.
+ * Return: 0 or an errno.
+ */
+long cgpu_esc_memory(struct cgpu_file *f, u32 cmd, u32 size, void __user *arg)
+{
+	struct nv_ioctl_nvos02_parameters_with_fd args;
+	struct cgpu_obj what = { .gpu = -1 };
+	int minor = f->node->minor;
+	struct cgpu_view v;
+	long ret;
+
+	if (size != sizeof(args))
+		return -EINVAL;
+	if (copy_from_user(&args, arg, size))
+		return -EFAULT;
+	if (is_refused(args.params.h_class)) {
+		args.params.status = NV_ERR_INVALID_CLASS;
+		return copy_to_user(arg, &args, size) ? -EFAULT : 0;
+	}
+	what.client = args.params.h_root;
+	what.parent = args.params.h_object_parent;
+	what.class = args.params.h_class;
+	ret = cgpu_forward(f, cmd, arg);
+	if (ret || copy_from_user(&args, arg, size))
+		return ret ?: -EFAULT;
+	if (args.params.status)
+		return 0;
+	what.handle = args.params.h_object_new;
+	if (what.class != NV01_MEMORY_LOCAL_USER)
+		return cgpu_track(f, &what, 0, NULL);
+	mutex_lock(&f->node->inst->lock);
+	cgpu_view_of(f, minor, &v);
+	mutex_unlock(&f->node->inst->lock);
+	args.params.limit = v.limit - 1;
+	return copy_to_user(arg, &args, size) ? -EFAULT : 0;
+}
+
+/* ---- VID_HEAP_CONTROL ---- */
+
+/**
+ * struct heap_layout - where an allocation's figures stand
+ * @size: bytes of the arguments, which tell the branch's layout
+ * @function: the allocation function
+ * @attr: its attributes
+ * @bytes: what is asked
+ * @limit: what was given, less one
+ */
+static const struct heap_layout {
+	u32 size, function, attr, bytes, limit;
+} heap_layouts[] = {
+#define HEAP(type, nr, member)						\
+	{ sizeof(struct type), nr, offsetof(struct type, data.member.attr), \
+	  offsetof(struct type, data.member.size),			\
+	  offsetof(struct type, data.member.limit) }
+	HEAP(nvos32_parameters, NVOS32_FUNCTION_ALLOC_SIZE, alloc_size),
+	HEAP(nvos32_parameters, NVOS32_FUNCTION_ALLOC_DEPTH,
+	     alloc_depth_width_height),
+	HEAP(nvos32_parameters, NVOS32_FUNCTION_ALLOC_TILED_PITCH,
+	     alloc_tiled_pitch_height),
+	HEAP(nvos32_parameters, NVOS32_FUNCTION_ALLOC_SIZE_RANGE,
+	     alloc_size_range),
+	HEAP(nvos32_parameters_418, NVOS32_FUNCTION_ALLOC_SIZE, alloc_size),
+};
+
+static const struct heap_layout *heap_layout_of(u32 size, u32 function)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(heap_layouts); i++)
+		if (heap_layouts[i].size == size &&
+		    heap_layouts[i].function == function)
+			return &heap_layouts[i];
+	return NULL;
+}
+
+/* Functions that neither make nor move GPU memory. */
+static bool is_harmless(u32 function)
+{
+	return function == NVOS32_FUNCTION_FREE ||
+	       function == NVOS32_FUNCTION_INFO ||
+	       function == NVOS32_FUNCTION_GET_MEM_ALIGNMENT ||
+	       function == NVOS32_FUNCTION_ALLOC_OS_DESC;
+}
+
+static bool is_vidmem(const struct nvos32_parameters *args,
+		      const struct heap_layout *l)
+{
+	u32 attr = U32_AT(args, l->attr);
+
+	return !(args->data.alloc_size.flags & NVOS32_FLAGS_VIRTUAL) &&
+	       NVOS32_ATTR_LOCATION(attr) == NVOS32_ATTR_LOCATION_VIDMEM;
+}
+
+static u32 begin_heap(struct cgpu_file *f, struct nvos32_parameters *args,
+		      const struct heap_layout *l, struct grant *g)
+{
+	struct nvos32_alloc_size *alloc = &args->data.alloc_size;
+	u32 status;
+
+	if (!(alloc->flags & NVOS32_FLAGS_MEMORY_HANDLE_PROVIDED) ||
+	    !alloc->h_memory) {
+		alloc->h_memory = alloc->h_memory ?: cgpu_new_handle(f);
+		alloc->flags |= NVOS32_FLAGS_MEMORY_HANDLE_PROVIDED;
+	}
+	g->handle = alloc->h_memory;
+	g->bytes = U64_AT(args, l->bytes);
+	status = begin(f, g);
+	if (status)
+		g->bytes = 0;
+	return status;
+}
+
+static void tell_heap(struct cgpu_file *f, struct nvos32_parameters *args,
+		      int gpu)
+{
+	struct cgpu_view v;
+
+	if (gpu < 0)
+		return;
+	mutex_lock(&f->node->inst->lock);
+	cgpu_view_of(f, gpu, &v);
+	mutex_unlock(&f->node->inst->lock);
+	args->total = v.limit;
+	args->free = v.limit > v.used ? v.limit - v.used : 0;
+	args->data.info.size = min(args->data.info.size, args->free);
+	args->data.info.base = 0;
+}
+
+static int finish_heap(struct cgpu_file *f, struct nvos32_parameters *args,
+		       const struct heap_layout *l, struct grant *g,
+		       u32 function, u32 freed)
+{
+	struct cgpu_obj what = {
+		.client = g->client, .parent = g->parent, .gpu = g->gpu,
+		.class = g->bytes ? NV01_MEMORY_LOCAL_USER : NV01_MEMORY_SYSTEM,
+	};
+
+	if (function == NVOS32_FUNCTION_FREE)
+		cgpu_untrack(f, g->client, freed);
+	if (function == NVOS32_FUNCTION_INFO)
+		tell_heap(f, args, g->gpu);
+	if (!l)
+		return 0;
+	args->total = 0;
+	args->free = 0;
+	what.handle = g->bytes ? g->handle : args->data.alloc_size.h_memory;
+	add_rounding(f, g, U64_AT(args, l->limit));
+	return commit(f, g, &what);
+}
+
+static long run_heap(struct cgpu_file *f, u32 cmd, u32 size,
+		     struct nvos32_parameters *args)
+{
+	const struct heap_layout *l = heap_layout_of(size, args->function);
+	struct cgpu_call call = {
+		.f = f, .cmd = cmd, .args = args, .size = size,
+	};
+	struct grant g = {
+		.client = args->h_root, .parent = args->h_object_parent,
+		.gpu = cgpu_gpu_of(f, args->h_root, args->h_object_parent),
+	};
+	u32 function = args->function, freed = args->data.free.h_memory;
+	long ret;
+
+	args->status = NV_OK;
+	if (!l && !is_harmless(function))
+		args->status = NV_ERR_NOT_SUPPORTED;
+	else if (l && is_vidmem(args, l))
+		args->status = begin_heap(f, args, l, &g);
+	if (args->status)
+		return 0;
+	ret = cgpu_call(&call);
+	if (!ret && !args->status)
+		return finish_heap(f, args, l, &g, function, freed);
+	undo(f, &g);
+	return ret;
+}
+
+/**
+ * cgpu_esc_heap() - RM_VID_HEAP_CONTROL
+ * @f: the control file
+ * @cmd: the ioctl
+ * @size: bytes of its arguments
+ * @arg: the arguments
+ *
+ * Context: process; f->lock is held.
+ * Return: 0 or an errno.
+ */
+long cgpu_esc_heap(struct cgpu_file *f, u32 cmd, u32 size, void __user *arg)
+{
+	union {
+		struct nvos32_parameters now;
+		struct nvos32_parameters_418 old;
+	} args;
+	long ret;
+
+	if (size != sizeof(args.now) && size != sizeof(args.old))
+		return -EINVAL;
+	if (copy_from_user(&args, arg, size))
+		return -EFAULT;
+	ret = run_heap(f, cmd, size, &args.now);
+	if (ret)
+		return ret;
+	return copy_to_user(arg, &args, size) ? -EFAULT : 0;
+}
