@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Final
@@ -31,7 +31,6 @@ class Record:
     nodes: tuple[str, ...]
     options: str
     kubernetes: str
-    light: bool = False
     complete: bool = False
 
     @property
@@ -136,12 +135,18 @@ class Records:
 
 
 def decode_record(text: str, path: Path) -> Record:
-    """A record from its JSON. Raises SettingError naming the file when it is not ours."""
+    """A record from its JSON; what another version of cgpu added is left out, so that this one can end its sandboxes.
+
+    Raises SettingError naming the file when it is no record.
+    """
     try:
-        fields = json.loads(text)
-        return Record(**{**fields, "nodes": tuple(fields["nodes"])})
-    except (ValueError, TypeError, KeyError) as error:
-        raise SettingError(f"{path} is no record of a sandbox ({error}); another version of cgpu wrote it") from error
+        known = {name: value for name, value in json.loads(text).items() if name in _FIELDS}
+        return Record(**{**known, "nodes": tuple(known["nodes"])})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise SettingError(f"{path} is no record of a sandbox ({error!r}): remove it when no sandbox is up") from error
+
+
+_FIELDS: Final = frozenset(field.name for field in fields(Record))
 
 
 @contextmanager

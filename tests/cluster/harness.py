@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cgpu.sandbox import chart
+from cgpu.sandbox.host import run
+from cgpu.sandbox.release import NAMESPACE, install
 from cgpu.sandbox.sandbox import Sandbox, kubectl
 
 T = TypeVar("T")
@@ -95,11 +96,18 @@ class Cluster:
 
     def helm(self, *words: str) -> str:
         """Helm in the namespace of our chart."""
-        return chart.helm(self.sandbox, *words)
+        return run(
+            [
+                str(self.sandbox.programs["helm"]),
+                f"--kubeconfig={self.kubeconfig}",
+                f"--namespace={NAMESPACE}",
+                *words,
+            ]
+        )
 
     def install(self, *values: str) -> None:
         """Install or upgrade our chart with these values."""
-        chart.install(self.sandbox, self.project, *values)
+        install(self.sandbox, self.project, lambda _: None, *values)
 
     def set_cards(self, node: str, cards: str) -> None:
         """Replace the node's file of simulated cards; the device plugin sees the change."""
