@@ -36,7 +36,7 @@ soak: venv ## what takes longer: full products, churn, fuzzing; prints its figur
 	$(PYTEST) tests/soak --override-ini testpaths=tests/soak
 
 demo: venv ## a real Kubernetes with simulated cards, our chart, pods sharing cards
-	@$(PY) -m cgpu.cli.main sandbox demo
+	@.venv/bin/cgpu sandbox demo
 
 cluster-up: venv ## the same cluster, left running: kubeconfig in .cluster/kubeconfig
 	@.venv/bin/cgpu sandbox up --install
