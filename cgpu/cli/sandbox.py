@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from cgpu.sandbox import versions
+from cgpu.core.errors import SettingError
+from cgpu.sandbox import demo, images, release, versions
 from cgpu.sandbox.lifecycle import Plan, down, up
-from cgpu.sandbox.progress import Say
+from cgpu.sandbox.progress import Say, cache_folder
 from cgpu.sandbox.project import checkout, default_state
 from cgpu.sandbox.sandbox import attach, status
 from cgpu.sandbox.spec import default_nodes, read_nodes
@@ -33,6 +34,9 @@ def _parser() -> argparse.ArgumentParser:
     size.add_argument("--nodes", type=int, help=f"how many nodes of mixed cards (default {_DEFAULT_NODES})")
     size.add_argument("--cards", type=Path, metavar="FILE", help="YAML: nodes, their labels and their cards")
     made.add_argument("--kubernetes", default=versions.KUBERNETES, metavar="VERSION", help="default %(default)s")
+    made.add_argument("--install", action="store_true", help="install the chart too, with simulated cards")
+    _verb(verbs, "demo", _demo, "the whole story: up, install, example pods, books, down")
+    _verb(verbs, "image", _image, "build our container image, as an archive in the cache")
     _verb(verbs, "down", _down, "end it; nothing of it stays")
     _verb(verbs, "status", _status, "what runs")
     entered = _verb(verbs, "exec", _exec, "run a command in a node's namespaces")
@@ -57,8 +61,29 @@ def _up(options: argparse.Namespace) -> int:
     nodes = read_nodes(options.cards) if options.cards else default_nodes(options.nodes or _DEFAULT_NODES)
     say = _say()
     sandbox = up(Plan(_state(options), nodes, options.kubernetes, checkout()), say)
+    if options.install:
+        release.install(sandbox, _project(), say)
     say(f"kubeconfig: {sandbox.kubeconfig}")
     return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    given: Path | None = options.state
+    project = _project()
+    return demo.run((given or project / ".cluster-demo").resolve(), project, _say())
+
+
+def _image(_: argparse.Namespace) -> int:
+    print(images.ours(cache_folder(), _project(), _say()).path)
+    return 0
+
+
+def _project() -> Path:
+    """The checkout. Raises SettingError outside of one."""
+    project = checkout()
+    if project is None:
+        raise SettingError("the image and the chart come from a checkout: run this command from one, after `make venv`")
+    return project
 
 
 def _down(options: argparse.Namespace) -> int:
