@@ -60,7 +60,7 @@ def locked(path: Path, say: Say) -> Iterator[None]:
 
 def _fill(cache: Path, folder: Path, source: Source, say: Say) -> None:
     """Fill the folder beside its place and move it there."""
-    work = Path(tempfile.mkdtemp(prefix=f".{source.key}.", dir=folder.parent))
+    work = fresh_work(folder.parent, source.key)
     try:
         if not _copy_from_path(work, source, say):
             _build(cache, work, source, say)
@@ -68,6 +68,16 @@ def _fill(cache: Path, folder: Path, source: Source, say: Say) -> None:
         work.rename(folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def fresh_work(parent: Path, key: str) -> Path:
+    """A new folder beside the place it is for; what a killed process left of an earlier one is removed.
+
+    The caller holds the lock of `key`.
+    """
+    for left in parent.glob(f".{key}.*"):
+        shutil.rmtree(left)
+    return Path(tempfile.mkdtemp(prefix=f".{key}.", dir=parent))
 
 
 def _copy_from_path(work: Path, source: Source, say: Say) -> bool:

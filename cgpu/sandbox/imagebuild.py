@@ -3,6 +3,7 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from cgpu.core.errors import SettingError, UnavailableError
-from cgpu.sandbox.binaries import locked
+from cgpu.sandbox.binaries import fresh_work, locked
 from cgpu.sandbox.host import IMAGE_PACKAGES, ensure_packages, run
 from cgpu.sandbox.progress import Say, step
 from cgpu.sandbox.versions import SUITE
@@ -45,22 +46,22 @@ def _input_files(project: Path) -> Iterator[Path]:
                 yield path
 
 
-def build_image(cache: Path, project: Path, reference: str, target: Path, say: Say) -> None:
-    """Build the image and write it to `target` as docker-archive. Raises UnavailableError with the build's last words."""
+def build_image(cache: Path, project: Path, reference: str, work: Path, say: Say) -> None:
+    """Build the image and write it to `work`/image.tar as docker-archive; `work` is an empty folder.
+
+    Raises UnavailableError with the build's last words.
+    """
     ensure_packages(IMAGE_PACKAGES, say)
     buildah = Buildah(cache / "buildah")
     base = ensure_base(cache, buildah, say)
-    with tempfile.TemporaryDirectory(dir=target.parent) as work:
-        settings = Path(work, "pip.conf")
-        settings.write_text(pip_settings())
-        buildah.build(project, base, reference, settings)
-        archive = Path(work, "image.tar")
-        buildah.run("push", reference, f"docker-archive:{archive}:{reference}")
-        archive.rename(target)
+    settings = work / "pip.conf"
+    settings.write_text(pip_settings())
+    buildah.build(project, base, reference, settings)
+    buildah.run("push", reference, f"docker-archive:{work / 'image.tar'}:{reference}")
 
 
 class Buildah:
-    """buildah with a storage of its own."""
+    """buildah with a storage of its own; each command mounts in a namespace of its own, so that killing one is clean."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -68,10 +69,12 @@ class Buildah:
     def run(self, *words: str) -> str:
         """One command's standard output. Raises UnavailableError with its last words."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        storage = [f"--root={self._folder / 'storage'}", f"--runroot={self._folder / 'run'}"]
         quiet = {**os.environ, "STORAGE_DRIVER": "overlay", "BUILDAH_ISOLATION": "chroot"}
-        command = ["nice", "-n", "5", "buildah", *storage, *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=quiet, errors="replace")
+        private = ["unshare", "--mount", "--propagation=private", "nice", "-n", "5"]
+        with tempfile.TemporaryDirectory(prefix="cgpu-buildah-") as mounted:
+            storage = [f"--root={self._folder / 'storage'}", f"--runroot={mounted}"]
+            command = [*private, "buildah", *storage, *words]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, env=quiet, errors="replace")
         if done.returncode:
             tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-_TAIL_LINES:])
             raise UnavailableError(f"buildah {' '.join(words)} ended with {done.returncode}:\n{tail}")
@@ -105,10 +108,25 @@ def ensure_base(cache: Path, buildah: Buildah, say: Say) -> str:
 
 
 def _make_base(cache: Path, buildah: Buildah, reference: str) -> None:
-    with tempfile.TemporaryDirectory(dir=cache) as work:
-        root = Path(work, "root")
+    work = fresh_work(cache, "debootstrap")
+    try:
+        root = work / "root"
         flags = ["--variant=minbase", f"--include={_BASE_PACKAGES}"]
-        run(["nice", "-n", "5", "debootstrap", *flags, SUITE, str(root), *mirror()])
+        run(
+            [
+                "unshare",
+                "--mount",
+                "--propagation=private",
+                "nice",
+                "-n",
+                "5",
+                "debootstrap",
+                *flags,
+                SUITE,
+                str(root),
+                *mirror(),
+            ]
+        )
         for waste in ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/man"):
             run(["find", str(root / waste), "-mindepth", "1", "-delete"])
         container = buildah.run("from", "scratch").strip()
@@ -117,6 +135,8 @@ def _make_base(cache: Path, buildah: Buildah, reference: str) -> None:
             buildah.run("commit", "--quiet", container, reference)
         finally:
             buildah.run("rm", container)
+    finally:
+        shutil.rmtree(work)
 
 
 def mirror() -> list[str]:

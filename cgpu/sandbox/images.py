@@ -3,14 +3,13 @@
 
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from cgpu import __version__
 from cgpu.sandbox.archive import Recipe, write_archive
-from cgpu.sandbox.binaries import locked
+from cgpu.sandbox.binaries import fresh_work, locked
 from cgpu.sandbox.configs import PAUSE
 from cgpu.sandbox.imagebuild import build_image, inputs_digest
 from cgpu.sandbox.progress import Say, step
@@ -54,7 +53,10 @@ def ours(cache: Path, project: Path, say: Say) -> Archive:
             for old in path.parent.glob("cgpu-*.tar"):
                 old.unlink()
             with step(say, f"image {OURS}"):
-                build_image(cache, project, OURS, path, say)
+                work = fresh_work(path.parent, "cgpu")
+                build_image(cache, project, OURS, work, say)
+                (work / "image.tar").rename(path)
+                shutil.rmtree(work)
     return Archive(key, path)
 
 
@@ -62,9 +64,11 @@ def _written(cache: Path, key: str, recipe: Recipe, say: Say) -> Archive:
     path = cache / "images" / f"{key}.tar"
     with locked(path.with_suffix(".lock"), say):
         if not path.exists():
-            with tempfile.TemporaryDirectory(dir=path.parent) as work, step(say, f"image {recipe.reference}"):
-                write_archive(recipe, Path(work, "image.tar"))
-                Path(work, "image.tar").rename(path)
+            work = fresh_work(path.parent, key)
+            with step(say, f"image {recipe.reference}"):
+                write_archive(recipe, work / "image.tar")
+                (work / "image.tar").rename(path)
+            work.rmdir()
     return Archive(key, path)
 
 

@@ -42,6 +42,8 @@ def _values(sandbox: Sandbox, settings: Sequence[str]) -> list[str]:
         "scheduler.image.repository=localhost/kube-scheduler",
         f"scheduler.image.tag=v{sandbox.record.kubernetes}",
         "image.pullPolicy=Never",
+        # a light node would only pretend to run the scheduler
+        f"scheduler.nodeSelector.kubernetes\\.io/hostname={sandbox.record.nodes[0]}",
     )
     return [f"--set={value}" for value in (*ours, *settings)] + ["--wait", f"--timeout={_INSTALL_S}s"]
 

@@ -5,7 +5,6 @@ import hashlib
 import os
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from cgpu.core.errors import UnavailableError
-from cgpu.sandbox.binaries import locked
+from cgpu.sandbox.binaries import fresh_work, locked
 from cgpu.sandbox.host import run
 from cgpu.sandbox.images import Archive, copy_store
 from cgpu.sandbox.progress import Say, step
@@ -49,7 +48,7 @@ def _newest(parent: Path) -> list[Path]:
 
 
 def _make(folder: Path, archives: Sequence[Archive], programs: dict[str, Path]) -> None:
-    work = Path(tempfile.mkdtemp(prefix=".store-", dir=folder.parent))
+    work = fresh_work(folder.parent, "store")
     try:
         for last in _newest(folder.parent)[:1]:  # layers that did not change need not be unpacked again
             copy_store(last, work / "root")
