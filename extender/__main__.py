@@ -28,7 +28,6 @@ from extender.events import Announcer
 from extender.metrics import Metrics
 from extender.setbacks import Setbacks
 from extender.verbs import Verbs
-from extender.verdicts import Verdicts
 
 log: Final = logging.getLogger("extender")
 
@@ -94,10 +93,8 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     """Run until `stop`. Raises SettingError or UnavailableError when it cannot start."""
     tls = verb_tls(settings)
     books = Books()
-    verdicts = Verdicts(books.state)
-    books.on_change = verdicts.invalidate
     setbacks = Setbacks()
-    verbs = Verbs(books, verdicts, setbacks)
+    verbs = Verbs(books, setbacks)
     async with await KubeClient.connect(settings.kubeconfig) as client, contextlib.AsyncExitStack() as servers:
         cache = Cache(client, books)
         binder = Binder(client, verbs, setbacks)

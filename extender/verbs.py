@@ -6,7 +6,7 @@ Between two awaits of the one event loop nothing else changes the books, so "loo
 
 import heapq
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -18,7 +18,7 @@ from cgpu.core.pods import claim_of
 from cgpu.core.usage import holdings_of
 from extender.books import Books, Hold
 from extender.setbacks import Setbacks
-from extender.verdicts import Rank, Verdict, Verdicts, judge
+from extender.verdicts import Rank, Table, Verdict, Verdicts, judge
 from extender.wire import FilterAnswer
 
 Kept = TypeVar("Kept")
@@ -43,9 +43,10 @@ class Decision:
 class Verbs:
     """The decisions of one extender."""
 
-    def __init__(self, books: Books, verdicts: Verdicts, setbacks: Setbacks) -> None:
+    def __init__(self, books: Books, setbacks: Setbacks) -> None:
         self.books = books
-        self._verdicts = verdicts
+        self._verdicts = Verdicts(books.offers.keys, books.state, self.refusal_of_node)
+        books.on_change = self._verdicts.invalidate
         self._setbacks = setbacks
         self.decisions: OrderedDict[str, Decision] = OrderedDict()
         self._reasons: OrderedDict[str, Mapping[str, int]] = OrderedDict()
@@ -62,11 +63,14 @@ class Verbs:
         ranks: list[Rank] = []
         failed: dict[str, str] = {}
         never: dict[str, str] = {}
-        for name, verdict in self._judged(pod, claim, names, now):
-            if verdict.rank is not None:
-                ranks.append(verdict.rank)
+        table, special = self._verdicts.table(claim), self._special(pod, claim, now)
+        for name in names:
+            rank, refusal = special[name] if name in special else (table.passing.get(name), table.refused.get(name))
+            if rank is not None:
+                ranks.append(rank)
+            elif refusal is None:
+                failed[name] = UNKNOWN_NODE
             else:
-                refusal = verdict.refusal or Refusal(UNKNOWN_NODE, UNKNOWN_NODE)
                 (never if refusal.forever else failed)[name] = refusal.reason
         ranks, shut = self._spared(pod, ranks, now)
         failed.update(dict.fromkeys(shut, SHUT_NODE))
@@ -85,8 +89,9 @@ class Verbs:
         if claim is None:
             return scores
         self.books.release(pod.uid)
-        judged = self._judged(pod, claim, names, now)
-        best = self._hold(pod, claim, [verdict.rank for _, verdict in judged if verdict.rank is not None], now)
+        passing, special = self._verdicts.table(claim).passing, self._special(pod, claim, now)
+        found = [special[name].rank if name in special else passing.get(name) for name in names]
+        best = self._hold(pod, claim, [rank for rank in found if rank is not None], now)
         if best is not None:
             scores[best] = 10
         return scores
@@ -110,21 +115,9 @@ class Verbs:
             return Refusal("the node's GPU annotations cannot be read", f"{name}: {offer.problem}", forever=True)
         return None
 
-    def verdict(self, claim: Claim, name: str) -> Verdict:
-        """What a node says to a claim, holds left out."""
-        refusal = self.refusal_of_node(name)
-        return Verdict(None, refusal) if refusal is not None else self._verdicts.table(claim)[name]
-
-    def _judged(self, pod: Pod, claim: Claim, names: Iterable[str], now: float) -> Iterable[tuple[str, Verdict]]:
-        table = self._verdicts.table(claim)
-        offers = self.books.offers
-        special = self._special(pod, claim, now)
-        for name in names:
-            offer = offers.get(name)
-            if offer is None or offer.problem:
-                yield name, Verdict(None, self.refusal_of_node(name))
-            else:
-                yield name, special.get(name) or table[name]
+    def table(self, claim: Claim) -> Table:
+        """What every node says to a claim, holds left out."""
+        return self._verdicts.table(claim)
 
     def _special(self, pod: Pod, claim: Claim, now: float) -> dict[str, Verdict]:
         """Nodes where this pod sees something else than any other of its shape."""

@@ -6,9 +6,9 @@ and looked up afterwards, so a filter over a thousand nodes is a thousand look-u
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from cgpu.core.explain import Refusal, explain
 from cgpu.core.model import Ask, Claim, NodeState
@@ -20,8 +20,7 @@ STATES: Final = 20_000
 Rank = tuple[tuple[int, ...], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """`rank` when the node takes the claim (the smallest wins), else `refusal`."""
 
     rank: Rank | None
@@ -39,32 +38,70 @@ def judge(state: NodeState, claim: Claim) -> Verdict:
     return Verdict(None, explain(state, claim))
 
 
-class Verdicts:
-    """Verdicts of whole nodes by name; `states(name)` gives the state, `invalidate(name)` says that it changed."""
+class Table:
+    """All nodes' verdicts on one claim: a node stands in exactly one of the two, an unknown one in none."""
 
-    def __init__(self, states: Callable[[str], NodeState]) -> None:
+    __slots__ = ("passing", "refused", "stale")
+
+    def __init__(self, nodes: Iterable[str]) -> None:
+        self.passing: dict[str, Rank] = {}
+        self.refused: dict[str, Refusal] = {}
+        self.stale = set(nodes)  # changed since they were judged
+
+    def put(self, node: str, verdict: Verdict | None) -> None:
+        """Replace a node's verdict; None: the node is gone."""
+        self.passing.pop(node, None)
+        self.refused.pop(node, None)
+        if verdict is not None and verdict.rank is not None:
+            self.passing[node] = verdict.rank
+        elif verdict is not None and verdict.refusal is not None:
+            self.refused[node] = verdict.refusal
+
+
+class Verdicts:
+    """Tables of the latest claims, brought up to date when they are asked for.
+
+    `nodes()` names the nodes, `states(name)` gives one's cards, `shut(name)` what keeps every pod off it;
+    `invalidate(name)` has to be called for each change of these.
+    """
+
+    def __init__(
+        self,
+        nodes: Callable[[], Collection[str]],
+        states: Callable[[str], NodeState],
+        shut: Callable[[str], Refusal | None],
+    ) -> None:
+        self._nodes = nodes
         self._states = states
-        self._shapes: OrderedDict[Claim, dict[str, Verdict]] = OrderedDict()
+        self._shut = shut
+        self._tables: OrderedDict[Claim, Table] = OrderedDict()
         self._alike: OrderedDict[tuple[Claim, _Signature], Rank] = OrderedDict()
 
-    def table(self, claim: Claim) -> "Table":
-        """The verdicts on one claim."""
+    def table(self, claim: Claim) -> Table:
+        """The verdicts on one claim; valid until the next change of the books."""
         shape = shape_of(claim)
-        known = self._shapes.get(shape)
-        if known is None:
-            known = self._shapes[shape] = {}
-            if len(self._shapes) > SHAPES:
-                self._shapes.popitem(last=False)
+        table = self._tables.get(shape)
+        if table is None:
+            table = self._tables[shape] = Table(self._nodes())
+            if len(self._tables) > SHAPES:
+                self._tables.popitem(last=False)
         else:
-            self._shapes.move_to_end(shape)
-        return Table(known, lambda name: self._judge(name, shape))
+            self._tables.move_to_end(shape)
+        nodes = self._nodes()
+        while table.stale:
+            name = table.stale.pop()
+            table.put(name, self._judge(name, shape) if name in nodes else None)
+        return table
 
     def invalidate(self, node: str) -> None:
-        """The node's state changed."""
-        for known in self._shapes.values():
-            known.pop(node, None)
+        """The node came, changed or went."""
+        for table in self._tables.values():
+            table.stale.add(node)
 
     def _judge(self, name: str, shape: Claim) -> Verdict:
+        shut = self._shut(name)
+        if shut is not None:
+            return Verdict(None, shut)
         state = self._states(name)
         key = (shape, _signature(state))
         rank = self._alike.get(key)
@@ -75,20 +112,6 @@ class Verdicts:
             self._alike[key] = verdict.rank
             if len(self._alike) > STATES:
                 self._alike.popitem(last=False)
-        return verdict
-
-
-class Table:
-    """Look-ups for one claim."""
-
-    def __init__(self, known: dict[str, Verdict], work_out: Callable[[str], Verdict]) -> None:
-        self._known = known
-        self._work_out = work_out
-
-    def __getitem__(self, node: str) -> Verdict:
-        verdict = self._known.get(node)
-        if verdict is None:
-            verdict = self._known[node] = self._work_out(node)
         return verdict
 
 

@@ -53,22 +53,20 @@ def wait_of(verbs: Verbs, pod: Pod) -> Wait:
         return Wait(pod, Reason.INVALID, str(error), str(error))
     if claim is None:
         return Wait(pod, Reason.SCHEDULING, "the pod asks for no GPU memory", "")
-    refusals = list(_refusals(verbs, claim))
-    if any(refusal is None for refusal in refusals):
-        taking = sum(refusal is None for refusal in refusals)
-        text = f"{taking} of {len(refusals)} GPU nodes take the pod: kube-scheduler decides, other rules permitting"
+    table = verbs.table(claim)
+    found = [refusal for name, refusal in sorted(table.refused.items()) if _has_cards(verbs, name)]
+    if table.passing:
+        count = len(table.passing)
+        text = f"{count} of {count + len(found)} GPU nodes take the pod: kube-scheduler decides, other rules permitting"
         return Wait(pod, Reason.SCHEDULING, text, "")
-    found = [refusal for refusal in refusals if refusal is not None]
     reason = Reason.NEVER if all(refusal.forever for refusal in found) else Reason.FULL
     key = ";".join(sorted(Counter(refusal.reason for refusal in found)))
     return Wait(pod, reason, _message(claim, found), key)
 
 
-def _refusals(verbs: Verbs, claim: Claim) -> Iterator[Refusal | None]:
-    for name, offer in sorted(verbs.books.offers.items()):
-        if offer.cards or offer.problem:
-            verdict = verbs.verdict(claim, name)
-            yield None if verdict.rank is not None else verdict.refusal
+def _has_cards(verbs: Verbs, name: str) -> bool:
+    offer = verbs.books.offers[name]
+    return bool(offer.cards or offer.problem)
 
 
 def _message(claim: Claim, refusals: list[Refusal]) -> str:
@@ -116,8 +114,7 @@ def _rows(verbs: Verbs, pod: Pod) -> list[dict[str, Any]]:
         return []
     if claim is None:
         return []
-    verdicts = ((name, verbs.verdict(claim, name)) for name in sorted(verbs.books.offers))
-    return [
-        {"name": name, "takes": verdict.rank is not None, "why": verdict.refusal.detail if verdict.refusal else ""}
-        for name, verdict in verdicts
-    ]
+    table = verbs.table(claim)
+    rows: dict[str, tuple[bool, str]] = dict.fromkeys(table.passing, (True, ""))
+    rows |= {name: (False, refusal.detail) for name, refusal in table.refused.items()}
+    return [{"name": name, "takes": takes, "why": why} for name, (takes, why) in sorted(rows.items())]

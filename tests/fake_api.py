@@ -117,13 +117,16 @@ class FakeApi:
         assert task is not None
         self._watches.add(task)
         try:
+            read = 0
             while since >= self.oldest:
-                for version, what, verb, item in list(self._log):
+                while read < len(self._log):
+                    version, what, verb, item = self._log[read]
+                    read += 1
                     if what == kind and version > since:
                         await response.write(json.dumps({"type": verb, "object": item}).encode() + b"\n")
                         since = version
                 async with self._changed:
-                    if not any(what == kind and version > since for version, what, *_ in self._log):
+                    if read == len(self._log):
                         await self._changed.wait()
             gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
             await response.write(json.dumps({"type": "ERROR", "object": gone}).encode() + b"\n")

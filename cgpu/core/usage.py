@@ -3,7 +3,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cgpu.core.model import Allocation, Card, CardState, Claim, ContainerKind
 from cgpu.core.pods import largest_phase
@@ -73,9 +73,10 @@ def unknown_cards(cards: Iterable[Card], holdings: Iterable[Mapping[str, Holding
 
 def with_holding(state: CardState, held: Holding, sign: int = 1) -> CardState:
     """The state after one more holding (`sign=1`) or one less (`sign=-1`)."""
-    return replace(
-        state,
-        mem=state.mem + sign * held.mem,
-        core=state.core + sign * held.core,
-        instances=state.instances + sign * held.instances,
+    return CardState(
+        state.card,
+        state.mem + sign * held.mem,
+        state.core + sign * held.core,
+        state.instances + sign * held.instances,
+        state.cordoned,
     )

@@ -14,7 +14,6 @@ from extender.binder import CONFIRM_SECONDS, Binder, Outcome, Result
 from extender.books import Books
 from extender.setbacks import Setbacks
 from extender.verbs import Verbs
-from extender.verdicts import Verdicts
 from extender.wire import BindRequest
 from tests.extender.conftest import Extender, eventually
 from tests.fake_api import FakeApi, Json, make_node, make_pod
@@ -153,12 +152,10 @@ REQUEST = BindRequest("default", "p", "u", "a")
 
 def _binder(cluster: _Cluster, now: list[float]) -> tuple[Binder, Books]:
     books = Books()
-    verdicts = Verdicts(books.state)
-    books.on_change = verdicts.invalidate
     for name in ("a", "b"):
         books.set_node(decode_node(json.dumps(make_node(name, 15, 15)).encode()))
     books.set_pod(PENDING)
-    verbs = Verbs(books, verdicts, Setbacks())
+    verbs = Verbs(books, Setbacks())
     return Binder(cluster, verbs, Setbacks(), clock=lambda: now[0], unix_ns=lambda: 1), books  # type: ignore[arg-type]
 
 

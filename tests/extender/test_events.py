@@ -10,7 +10,6 @@ from extender.books import Books
 from extender.events import Announcer
 from extender.setbacks import Setbacks
 from extender.verbs import Verbs
-from extender.verdicts import Verdicts
 from tests.extender.conftest import Extender, eventually
 from tests.fake_api import FakeApi, Json, make_node, make_pod
 
@@ -83,8 +82,6 @@ class _Recorder:
 
 async def test_a_reason_is_told_again_after_a_minute_or_when_it_changes() -> None:
     books = Books()
-    verdicts = Verdicts(books.state)
-    books.on_change = verdicts.invalidate
     books.set_node(decode_node(json.dumps(make_node("a", 15)).encode()))
     books.set_pod(decode_pod(json.dumps(make_pod("p", 8)).encode()))
     taken = json.dumps({"app0": {"GPU-a-0": {"mem": 9}}})
@@ -92,7 +89,7 @@ async def test_a_reason_is_told_again_after_a_minute_or_when_it_changes() -> Non
     books.set_pod(decode_pod(json.dumps(blocker).encode()))
     recorder, now = _Recorder(), [100.0]
     announcer = Announcer(
-        Verbs(books, verdicts, Setbacks()),
+        Verbs(books, Setbacks()),
         recorder,
         ["cgpu-scheduler"],
         clock=lambda: now[0],  # type: ignore[arg-type]
