@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from tests.vm import packages
-from tests.vm.apt import run
 from tests.vm.cache import cache_root, ensure, file_digest
 from tests.vm.errors import BenchError
 from tests.vm.image import GUEST, folder_disk, kernel_disks, project_disk, root_disk, squash
@@ -53,30 +52,9 @@ def python_disk() -> Path:
     lock = PROJECT / "requirements.lock"
 
     def build(place: Path) -> None:
-        run(
-            [
-                packages.pip(cache_root()),
-                "-m",
-                "pip",
-                "install",
-                "-q",
-                "--no-deps",
-                "--no-compile",
-                "--only-binary=:all:",
-                "--python-version",
-                packages.GUEST_PYTHON,
-                "--platform",
-                "manylinux_2_28_x86_64",
-                "--platform",
-                "manylinux2014_x86_64",
-                "--target",
-                str(place / "site"),
-                "-r",
-                str(lock),
-            ]
-        )
+        packages.install_for_guest(place / "site", "-r", str(lock))
 
-    recipe = ["python", 1, file_digest([lock])]
+    recipe = ["python", 2, file_digest([lock])]
     site = ensure(cache_root() / "vm" / "python", recipe, build, "the guest's Python packages") / "site"
     return folder_disk("python", site, recipe)
 
@@ -127,7 +105,7 @@ def user_space_disks(choice: Choice) -> dict[str, Path]:
     }
     if choice.cuda:
         toolkit = packages.cuda_of(choice.branch)
-        disks["cuda"] = folder_disk(f"cuda-{toolkit}", packages.fetch_cuda(toolkit), [1, packages.CUDA[toolkit]])
+        disks["cuda"] = folder_disk(f"cuda-{toolkit}", packages.fetch_cuda(toolkit), [2, packages.CUDA[toolkit]])
     return disks
 
 

@@ -175,9 +175,13 @@ def project_files(project: Path) -> list[Path]:
 
 
 def project_disk(project: Path, disk: Path) -> None:
-    """Writes the project tree as it stands now."""
+    """Writes the project tree as it stands now, with the byte code that the host's Python left beside it."""
     with tempfile.TemporaryDirectory(dir=disk.parent) as staging:
-        for file in project_files(project):
+        sources = project_files(project)
+        compiled = [
+            file.parent / "__pycache__" / f"{file.stem}.cpython-311.pyc" for file in sources if file.suffix == ".py"
+        ]
+        for file in [*sources, *(file for file in compiled if (project / file).is_file())]:
             target = Path(staging) / file
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(project / file, target)

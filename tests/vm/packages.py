@@ -181,36 +181,42 @@ def pip(cache: Path) -> str:
     return str(home / "bin" / "python")
 
 
+def install_for_guest(site: Path, *what: str) -> None:
+    """Installs wheels for the guest's Python into a folder, byte-compiled where this Python is of the same version."""
+    compiling = "--compile" if "{}.{}".format(*sys.version_info) == GUEST_PYTHON else "--no-compile"
+    platforms = [f"--platform={name}_x86_64" for name in ("manylinux2014", "manylinux_2_28")]
+    run(
+        [
+            pip(cache_root()),
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-deps",
+            compiling,
+            "--only-binary=:all:",
+            "--python-version",
+            GUEST_PYTHON,
+            *platforms,
+            "--target",
+            str(site),
+            *what,
+        ]
+    )
+
+
 def fetch_cuda(name: str) -> Path:
     """CuPy and the CUDA runtime for the guest: `site/` for PYTHONPATH, `lib/` with the shared libraries by soname."""
     if name not in CUDA:
         raise BenchError(f"CUDA toolkit {name!r} is unknown; choose one of {', '.join(CUDA)}")
 
     def build(place: Path) -> None:
-        run(
-            [
-                pip(cache_root()),
-                "-m",
-                "pip",
-                "install",
-                "-q",
-                "--no-deps",
-                "--no-compile",
-                "--only-binary=:all:",
-                "--python-version",
-                GUEST_PYTHON,
-                "--platform",
-                "manylinux2014_x86_64",
-                "--target",
-                str(place / "site"),
-                *CUDA[name],
-            ]
-        )
+        install_for_guest(place / "site", *CUDA[name])
         (place / "lib").mkdir()
         for library in sorted((place / "site").glob("nvidia/*/lib/*.so*")):
             (place / "lib" / library.name).symlink_to(Path("..") / library.relative_to(place))
 
-    return ensure(cache_root() / "cuda" / name, [1, *CUDA[name]], build, f"CUDA {name} for Python")
+    return ensure(cache_root() / "cuda" / name, [2, *CUDA[name]], build, f"CUDA {name} for Python")
 
 
 def cuda_of(branch: str) -> str:

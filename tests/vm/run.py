@@ -60,6 +60,9 @@ def shell(machine: Machine) -> int:
     say("the guest's shell; Ctrl-] leaves and ends the machine")
     console = machine.console_socket()
     saved = termios.tcgetattr(0) if sys.stdin.isatty() else None
+    if saved is not None:
+        size = os.get_terminal_size(0)
+        machine.run(f"stty -F /dev/ttyS0 rows {size.lines} cols {size.columns}")
     try:
         if saved is not None:
             tty.setraw(0)
