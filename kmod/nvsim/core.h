@@ -45,6 +45,7 @@ struct nvsim_branch {
 	u8 card_info_size;	/* of one entry */
 	u8 os_event_size;
 	u8 event_index, event_data;	/* in the parameters of an event */
+	u8 export_fd;		/* in EXPORT_OBJECT_TO_FD */
 	u16 uvm_map_size;
 	u16 uvm_map_client;	/* hClient; hMemory and status follow */
 	u8 uvm_map_status;	/* distance of status from hClient */

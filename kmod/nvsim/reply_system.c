@@ -122,7 +122,8 @@ static u32 export_object(struct nvsim_control *control)
 	object = nvsim_object_find(control->client, get32(control->params, 12));
 	if (!object || !object->mem || object->channel)
 		return NV_ERR_NOT_FOUND;
-	target = nvsim_host_file_get((int)get32(control->params, 16), true);
+	target = nvsim_host_file_get((int)get32(control->params,
+						nvsim.branch->export_fd), true);
 	if (!target)
 		return NV_ERR_INVALID_ARGUMENT;
 	if (target->exported || target->map) {
