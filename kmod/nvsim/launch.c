@@ -21,9 +21,10 @@ struct release_layout {
 	u16 base, step;		/* address low at base, the rest behind it */
 	u8 address_high;	/* how many bits */
 	u8 payload;		/* distance of the payload from base */
-	struct bits size;	/* one word or four, relative to base */
+	bool beside_enable;	/* where the next bits are relative to, else base */
+	struct bits size;	/* one word or four */
 	u8 one_word;		/* value of size that means one word */
-	u16 reduce;		/* enable bit relative to base, 0 none */
+	struct bits reduce;	/* enable bit, and lowest bit of the operation */
 };
 
 struct qmd_layout {
@@ -47,7 +48,7 @@ static const struct qmd_layout layouts[] = {
 		.release = {
 			.count = 2, .enable = 138, .enable_step = 1,
 			.base = 736, .step = 96, .address_high = 8, .payload = 64,
-			.size = { 63, 63 }, .one_word = 1, .reduce = 58,
+			.size = { 63, 63 }, .one_word = 1, .reduce = { 58, 52 },
 		},
 	}, {
 		.version = 3,
@@ -59,7 +60,7 @@ static const struct qmd_layout layouts[] = {
 		.release = {
 			.count = 2, .enable = 823, .enable_step = 128,
 			.base = 768, .step = 128, .address_high = 8, .payload = 64,
-			.size = { 63, 62 }, .one_word = 1,
+			.size = { 63, 62 }, .one_word = 1, .reduce = { 58, 52 },
 		},
 	}, {
 		.version = 4,
@@ -71,7 +72,8 @@ static const struct qmd_layout layouts[] = {
 		.release = {
 			.count = 3, .enable = 320, .enable_step = 16,
 			.base = 640, .step = 128, .address_high = 25, .payload = 64,
-			.size = { 0, 0 }, .one_word = 1,
+			.beside_enable = true, .size = { 2, 1 }, .one_word = 1,
+			.reduce = { 4, 5 },
 		},
 	},
 };
@@ -102,21 +104,13 @@ static const struct qmd_layout *layout_of(const u32 *qmd)
 	return NULL;
 }
 
-static bool one_word(const u32 *qmd, const struct release_layout *layout,
-		     u32 index, u32 base)
-{
-	if (!layout->size.high)	/* version 4 keeps it beside the enable bit */
-		return take(qmd, layout->enable + index * layout->enable_step + 2,
-			    layout->enable + index * layout->enable_step + 1);
-	return take(qmd, base + layout->size.high, base + layout->size.low) ==
-	       layout->one_word;
-}
-
 static void read_release(struct nvsim_kernel *kernel, const u32 *qmd,
 			 const struct release_layout *layout, u32 index)
 {
 	u32 base = layout->base + index * layout->step;
 	u32 enable = layout->enable + index * layout->enable_step;
+	u32 flags = layout->beside_enable ? enable : base;
+	u32 reduce = flags + layout->reduce.high, operation = flags + layout->reduce.low;
 	struct nvsim_release *release = &kernel->release[kernel->releases];
 
 	if (!take(qmd, enable, enable))
@@ -125,10 +119,10 @@ static void read_release(struct nvsim_kernel *kernel, const u32 *qmd,
 		      take(qmd, base + 31, base);
 	release->payload = take(qmd, base + layout->payload + 31,
 				base + layout->payload);
-	release->words = one_word(qmd, layout, index, base) ? 1 : 4;
-	release->reduce = 0;
-	if (layout->reduce && take(qmd, base + layout->reduce, base + layout->reduce))
-		release->reduce = 8 | take(qmd, base + 54, base + 52);
+	release->words = take(qmd, flags + layout->size.high,
+			      flags + layout->size.low) == layout->one_word ? 1 : 4;
+	release->reduce = take(qmd, reduce, reduce) ?
+			  8 | take(qmd, operation + 2, operation) : 0;
 	kernel->releases++;
 }
 
