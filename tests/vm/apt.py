@@ -156,9 +156,13 @@ class Suite:
 
 
 def need_programs(programs: Mapping[str, str]) -> None:
-    """Installs the Debian packages (values) of those programs (keys) that the machine lacks, and says so."""
+    """Installs the Debian packages (values) of those programs or files (keys) that the machine lacks, and says so."""
     search = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    missing = sorted({package for program, package in programs.items() if shutil.which(program, path=search) is None})
+
+    def there(name: str) -> bool:
+        return Path(name).exists() if name.startswith("/") else shutil.which(name, path=search) is not None
+
+    missing = sorted({package for name, package in programs.items() if not there(name)})
     if not missing:
         return
     command = ["apt-get", "install", "-y", "-q", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=600", *missing]

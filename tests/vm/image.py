@@ -140,6 +140,7 @@ def build_kernel_disks(kernel: Kernel, place: Path) -> None:
     run(["sh", "-c", f"cd '{start}' && find . | cpio -o -H newc --quiet -R 0:0 | gzip -1 > '{place}/initrd.gz'"])
     shutil.rmtree(start)
     chosen = place / "modules"
+    (chosen / "lib/modules" / kernel.release).mkdir(parents=True)
     for folder in MODULE_FOLDERS:
         if (kernel.modules / "kernel" / folder).is_dir():
             shutil.copytree(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.vm import debug_kernel
 from tests.vm.apt import Suite, need_programs, run
 from tests.vm.cache import cache_root, digest, ensure, file_digest, locked, say
 from tests.vm.errors import BenchError
@@ -36,6 +37,7 @@ FLAVOURS: Final = {
     "5.10": Flavour("bullseye"),
     "6.1": Flavour("bookworm"),
     "6.12": Flavour("bookworm-backports"),
+    "debug": Flavour("bookworm", debug_kernel.SOURCE),
 }
 
 
@@ -99,25 +101,33 @@ def relocate_headers(root: Path, final: Path, release: str) -> None:
     (root / "headers").symlink_to(Path("usr/src") / headers.name)
 
 
+def unpack_kernel(flavour: Flavour, scratch: Path, place: Path) -> str:
+    """Unpacks Debian's image and headers below `scratch`, which will become `place`; returns the release."""
+    suite = Suite(flavour.suite)
+    image = next(found for found in suite.depends(flavour.image) if found.startswith("linux-image-"))
+    release = image.removeprefix("linux-image-")
+    suite.unpack([image, *header_packages(suite, release)], scratch)
+    if not (scratch / "lib").is_dir():
+        (scratch / "lib").symlink_to("usr/lib")
+    shutil.move(scratch / "boot" / f"vmlinuz-{release}", scratch / "vmlinuz")
+    relocate_headers(scratch, place, release)
+    return release
+
+
 def fetch(name: str) -> Kernel:
-    """A flavour's kernel, unpacked and ready to boot and to build modules for."""
+    """A flavour's kernel, ready to boot and to build modules for; `debug` is compiled the first time."""
     flavour = flavour_of(name)
     place = cache_root() / "kernels" / name
+    compiled = flavour.image == debug_kernel.SOURCE
 
     def build(scratch: Path) -> None:
-        suite = Suite(flavour.suite)
-        image = next(found for found in suite.depends(flavour.image) if found.startswith("linux-image-"))
-        release = image.removeprefix("linux-image-")
-        suite.unpack([image, *header_packages(suite, release)], scratch)
-        if not (scratch / "lib").is_dir():
-            (scratch / "lib").symlink_to("usr/lib")
-        shutil.move(scratch / "boot" / f"vmlinuz-{release}", scratch / "vmlinuz")
-        relocate_headers(scratch, place, release)
+        release = debug_kernel.build(scratch) if compiled else unpack_kernel(flavour, scratch, place)
         run(["depmod", "-b", str(scratch), release])
         (scratch / "RELEASE").write_text(release + "\n")
 
     need_programs(BUILD_PROGRAMS)
-    ensure(place, [2, flavour.suite, flavour.image], build, f"Debian kernel {name}")
+    recipe = [2, flavour.suite, flavour.image, *([file_digest([debug_kernel.CONFIG])] if compiled else [])]
+    ensure(place, recipe, build, f"{'a debug kernel (many minutes)' if compiled else 'Debian kernel'} {name}")
     return Kernel(name, (place / "RELEASE").read_text().strip(), place)
 
 
