@@ -97,6 +97,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
     verbs = Verbs(books, setbacks)
     async with await KubeClient.connect(settings.kubeconfig) as client, contextlib.AsyncExitStack() as servers:
         cache = Cache(client, books)
+        verbs.on_refused = cache.changes.set
         binder = Binder(client, verbs, setbacks)
         metrics = Metrics(cache, verbs, settings.scheduler_names)
         service = Service(cache, verbs, binder, metrics)

@@ -16,11 +16,11 @@ from typing import Final, Protocol
 from cgpu.core.annotations import encode_all
 from cgpu.core.errors import ClaimError, ConflictError, NotFoundError, UnavailableError
 from cgpu.core.model import Allocation, Pod
-from cgpu.core.pods import claim_of, holds
+from cgpu.core.pods import holds
 from cgpu.core.usage import holdings_of
 from extender.books import Booking, Books, Hold
 from extender.setbacks import Setbacks
-from extender.verbs import Verbs
+from extender.verbs import Verbs, claim_for
 from extender.wire import BindRequest
 
 log: Final = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class Binder:
     def _reserve(self, pod: Pod, request: BindRequest) -> dict[str, str] | Outcome:
         """Cards chosen and counted in one step: the annotations, or why there are none."""
         try:
-            claim = claim_of(pod)
+            claim = claim_for(pod)
         except ClaimError as error:
             return Outcome(Result.REFUSED, str(error))
         if claim is None:

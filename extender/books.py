@@ -26,7 +26,7 @@ from cgpu.core.names import (
     RESOURCE_MEM,
     Placement,
 )
-from cgpu.core.pods import asks_for_gpu, claim_of, holds, placement_of
+from cgpu.core.pods import asks_for_gpu, claim_of, holds, is_ignored, placement_of
 from cgpu.core.usage import Holding, card_states, holdings_of, with_holding
 
 log: Final = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ class Books:
             self.drop_pod(before)
         if not asks_for_gpu(pod):
             return
-        if not holds(pod):
+        if not holds(pod) or is_ignored(pod):
             self.drop_pod(pod.uid)
             return
         self._uid_of[pod.key] = pod.uid

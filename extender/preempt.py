@@ -2,8 +2,7 @@
 """The verb preempt: the least victims on each proposed node, pure."""
 
 from cgpu.core.errors import ClaimError
-from cgpu.core.pods import claim_of
-from extender.verbs import Verbs
+from extender.verbs import Verbs, claim_for
 from extender.victims import least_victims
 from extender.wire import PreemptRequest, Victims
 
@@ -14,7 +13,7 @@ def preempt(verbs: Verbs, request: PreemptRequest) -> dict[str, Victims]:
     Others' holds are left out: a hold ends within two seconds, an eviction is for good.
     """
     try:
-        claim = claim_of(request.pod)
+        claim = claim_for(request.pod)
     except ClaimError:
         return {}
     if claim is None:

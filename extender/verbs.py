@@ -6,15 +6,16 @@ Between two awaits of the one event loop nothing else changes the books, so "loo
 
 import heapq
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from cgpu.core.errors import ClaimError
 from cgpu.core.explain import Refusal
 from cgpu.core.model import Claim, Pod
+from cgpu.core.names import LABEL_IGNORE
 from cgpu.core.placement import Shares, place
-from cgpu.core.pods import claim_of
+from cgpu.core.pods import claim_of, is_ignored
 from cgpu.core.usage import holdings_of
 from extender.books import Books, Hold
 from extender.setbacks import Setbacks
@@ -27,6 +28,14 @@ HOLD_SECONDS: Final = 2.0
 DECISIONS: Final = 2_000
 UNKNOWN_NODE: Final = "node is not known to the extender yet"
 SHUT_NODE: Final = "binding to this node failed three times; it is left out for a while"
+
+
+def claim_for(pod: Pod) -> Claim | None:
+    """What the pod may ask of us. Raises ClaimError for a pod that can never get it, also by its own wish."""
+    claim = claim_of(pod)
+    if claim is not None and is_ignored(pod):
+        raise ClaimError(f"label {LABEL_IGNORE}=true: the pod gets no share of a GPU; remove the label or the request")
+    return claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +57,16 @@ class Verbs:
         self._verdicts = Verdicts(books.offers.keys, books.state, self.refusal_of_node)
         books.on_change = self._verdicts.invalidate
         self._setbacks = setbacks
+        self.on_refused: Callable[[], None] = lambda: None
         self.decisions: OrderedDict[str, Decision] = OrderedDict()
+        self.refused_on: OrderedDict[str, Sequence[str]] = OrderedDict()  # UID → the nodes of a filter that none passed
         self._reasons: OrderedDict[str, Mapping[str, int]] = OrderedDict()
 
     def filter(self, pod: Pod, names: Sequence[str], now: float) -> FilterAnswer:
         """Nodes whose cards take the pod. The only one left gets the hold here: prioritize is skipped then."""
         self.books.release(pod.uid)
         try:
-            claim = claim_of(pod)
+            claim = claim_for(pod)
         except ClaimError as error:
             return FilterAnswer(never=dict.fromkeys(names, str(error)))
         if claim is None:
@@ -75,7 +86,11 @@ class Verbs:
         ranks, shut = self._spared(pod, ranks, now)
         failed.update(dict.fromkeys(shut, SHUT_NODE))
         _remember(self._reasons, pod.uid, Counter([*failed.values(), *never.values()]))
-        if len(ranks) == 1:
+        self.refused_on.pop(pod.uid, None)
+        if not ranks:
+            _remember(self.refused_on, pod.uid, names)
+            self.on_refused()
+        elif len(ranks) == 1:
             self._hold(pod, claim, ranks, now)
         return FilterAnswer([name for _, name in ranks], failed, never)
 
@@ -83,7 +98,7 @@ class Verbs:
         """10 for exactly one node, the best, which gets the hold; 0 for the others."""
         scores = dict.fromkeys(names, 0)
         try:
-            claim = claim_of(pod)
+            claim = claim_for(pod)
         except ClaimError:
             return scores
         if claim is None:

@@ -12,8 +12,7 @@ from cgpu.core.errors import ClaimError
 from cgpu.core.explain import Refusal, group_refusals, unit_hint
 from cgpu.core.model import Claim, Pod
 from cgpu.core.names import RESOURCE_MEM
-from cgpu.core.pods import claim_of
-from extender.verbs import Verbs
+from extender.verbs import Verbs, claim_for
 
 MESSAGE_LIMIT: Final = 1024
 
@@ -48,20 +47,23 @@ def waiting_pods(verbs: Verbs, schedulers: Iterable[str]) -> Iterator[Wait]:
 def wait_of(verbs: Verbs, pod: Pod) -> Wait:
     """Why this pod waits; holds are left out, they are gone in a moment."""
     try:
-        claim = claim_of(pod)
+        claim = claim_for(pod)
     except ClaimError as error:
         return Wait(pod, Reason.INVALID, str(error), str(error))
     if claim is None:
         return Wait(pod, Reason.SCHEDULING, "the pod asks for no GPU memory", "")
     table = verbs.table(claim)
     found = [refusal for name, refusal in sorted(table.refused.items()) if _has_cards(verbs, name)]
-    if table.passing:
+    # kube-scheduler asks us only about nodes that its own rules allow
+    allowed = verbs.refused_on.get(pod.uid, ())
+    if table.passing and (not allowed or any(name in table.passing for name in allowed)):
         count = len(table.passing)
         text = f"{count} of {count + len(found)} GPU nodes take the pod: kube-scheduler decides, other rules permitting"
         return Wait(pod, Reason.SCHEDULING, text, "")
+    found = [table.refused[name] for name in allowed if name in table.refused] if table.passing else found
     reason = Reason.NEVER if all(refusal.forever for refusal in found) else Reason.FULL
     key = ";".join(sorted(Counter(refusal.reason for refusal in found)))
-    return Wait(pod, reason, _message(claim, found), key)
+    return Wait(pod, reason, _message(claim, found, len(table.passing)), key)
 
 
 def _has_cards(verbs: Verbs, name: str) -> bool:
@@ -69,13 +71,15 @@ def _has_cards(verbs: Verbs, name: str) -> bool:
     return bool(offer.cards or offer.problem)
 
 
-def _message(claim: Claim, refusals: list[Refusal]) -> str:
+def _message(claim: Claim, refusals: list[Refusal], elsewhere: int) -> str:
     if not refusals:
         return f"no node offers {RESOURCE_MEM}: label GPU nodes ack.node.gpu.schedule=cgpu or share"
     hint = unit_hint(claim)
     if hint:
         return hint
     head = f"0 of {len(refusals)} GPU nodes take the pod: "
+    if elsewhere:
+        head = f"{elsewhere} GPU nodes have room, but the pod's own rules keep it off them; the others do not: "
     return head + group_refusals(refusals, MESSAGE_LIMIT - len(head))
 
 
@@ -109,7 +113,7 @@ def pod_report(verbs: Verbs, key: str) -> dict[str, Any] | None:
 
 def _rows(verbs: Verbs, pod: Pod) -> list[dict[str, Any]]:
     try:
-        claim = claim_of(pod)
+        claim = claim_for(pod)
     except ClaimError:
         return []
     if claim is None:

@@ -72,6 +72,11 @@ RUNNING = {"state": {"running": {}}}
             6,
             id="between two restarts",
         ),
+        pytest.param(
+            _pod("p", 6, card="GPU-a-0", labels={"cgpu.aliyun.com/ignore": "true"}),
+            0,
+            id="a pod that opted out: nobody has checked who wrote its annotation",
+        ),
         pytest.param(_pod("p", 6, card="GPU-gone"), 0, id="on a card that the node has no more"),
         pytest.param(
             _pod("p", 6, node="a", annotations={"ALIYUN_COM_GPU_MEM_IDX": "0"}), 6, id="by the older annotation"

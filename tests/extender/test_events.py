@@ -70,6 +70,22 @@ async def test_pods_of_other_schedulers_and_pods_that_fit_hear_nothing(api: Fake
     assert [event["involvedObject"]["name"] for event in api.events] == ["stuck"]
 
 
+async def test_a_pod_whose_own_rules_leave_only_full_nodes_hears_of_these(api: FakeApi, extender: Extender) -> None:
+    """kube-scheduler asks about the nodes that selectors and taints allow: the numbers are about them."""
+    await api.set_node(make_node("full", 4))
+    await api.set_node(make_node("free", 15))
+    await eventually(extender.used)
+    pod = make_pod("p", 6)
+    await api.set_pod(pod)
+    await extender.seen(pod)
+    assert (await extender.filter(pod, "full"))["NodeNames"] == []
+    event = (await eventually(lambda: api.events))[0]
+    assert event["message"] == (
+        "1 GPU nodes have room, but the pod's own rules keep it off them; the others do not:"
+        " full: no single GPU has 6 GiB at all (1 GPUs, the largest 4 GiB)"
+    )
+
+
 class _Recorder:
     """Keeps what would be written."""
 

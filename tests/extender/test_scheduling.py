@@ -95,6 +95,15 @@ async def test_mixed_cards_of_one_node(api: FakeApi, extender: Extender) -> None
             make_pod("p", "10G"), {}, {"full": "no single GPU has 10000000000 GiB at all"}, id="a unit mistaken"
         ),
         pytest.param(
+            make_pod("p", 6, labels={"cgpu.aliyun.com/ignore": "true"}),
+            {},
+            {
+                "full": "label cgpu.aliyun.com/ignore=true: the pod gets no share of a GPU;"
+                " remove the label or the request"
+            },
+            id="a pod that opted out",
+        ),
+        pytest.param(
             make_pod("p", "half"),
             {},
             {
