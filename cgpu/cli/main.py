@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cgpu`: one command in front of the tools that are not part of a running cluster."""
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -37,6 +38,9 @@ def run_command(name: str, words: list[str]) -> int:
         status: int = module.main(words)
     except CgpuError as error:
         print(f"cgpu {name}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of our output has enough; the interpreter must not trip over it once more
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except KeyboardInterrupt:
         print(f"cgpu {name}: interrupted", file=sys.stderr)

@@ -141,9 +141,13 @@ class CgroupTree:
             time.sleep(0.02)
 
     def remove(self, deadline_s: float = 10) -> None:
-        """Remove the tree; the kernel refuses as long as a dying process is in it, so try until the deadline."""
+        """Remove the tree; the kernel refuses as long as a dying process is in it, so try until the deadline.
+
+        Raises UnavailableError then.
+        """
         end = time.monotonic() + deadline_s
         while remains := [path for root in self.roots for path in _deepest_first(root) if not _rmdir(path)]:
+            self.kill()  # a start that was killed may just now have brought a process here
             if time.monotonic() > end:
                 raise UnavailableError(f"{remains[0]} cannot be removed: something still runs in it")
             time.sleep(0.02)

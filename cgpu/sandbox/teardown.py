@@ -2,8 +2,10 @@
 """Remove everything a record stands for; safe to repeat, and after any crash."""
 
 import shutil
+import time
 from pathlib import Path
 
+from cgpu.core.errors import UnavailableError
 from cgpu.sandbox.host import CgroupTree, run, unmount_below
 from cgpu.sandbox.network import remove_network
 from cgpu.sandbox.record import Record, Records
@@ -27,7 +29,16 @@ def tear_down(record: Record, records: Records) -> None:
     records.forget(record)
 
 
-def remove_tree(folder: Path) -> None:
-    """Remove a folder and everything in it; one that is not there is fine."""
-    if folder.exists():
-        run(["rm", "-rf", "--one-file-system", str(folder)])
+def remove_tree(folder: Path, deadline_s: float = 10) -> None:
+    """Remove a folder and everything in it; one that is not there is fine.
+
+    A copy that a killed start left behind may still write for a moment. Raises UnavailableError after the deadline.
+    """
+    end = time.monotonic() + deadline_s
+    while folder.exists():
+        try:
+            run(["rm", "-rf", "--one-file-system", str(folder)])
+        except UnavailableError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)

@@ -29,8 +29,8 @@ class Place:
     def command(self, argv: list[str]) -> list[str]:
         """`argv`, moved there before it starts."""
         flags = [f"--net={self.network}", *([f"--mount={self.mounts}"] if self.mounts else [])]
-        joins = "; ".join(f"echo $$ > {shlex.quote(path)}" for path in self.joins)
-        return ["sh", "-c", f'{joins}; exec "$@"', "sh", "nsenter", *flags, *argv]
+        joins = "".join(f"echo $$ > {shlex.quote(path)} || exit 1; " for path in self.joins)
+        return ["sh", "-c", f'{joins}exec "$@"', "sh", "nsenter", *flags, *argv]
 
 
 @dataclass(frozen=True, slots=True)
