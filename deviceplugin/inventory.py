@@ -26,10 +26,11 @@ from cgpu.core.pods import holds
 from cgpu.gpus import Gpu
 from deviceplugin.handover import Kubelet, Recorder, Serving
 from deviceplugin.modes import choose_mode
-from deviceplugin.offer import Facts, Offer, held_ids, offer_of
+from deviceplugin.offer import Facts, Offer, held_ids, offer_of, problem_of
 from deviceplugin.pairing import Books
 from deviceplugin.publisher import Publisher
 from deviceplugin.records import Records
+from deviceplugin.runtime import is_reported
 from deviceplugin.servicer import Listing
 from deviceplugin.stores import NodeStore, PodStore, Signal
 
@@ -100,6 +101,7 @@ class Inventory:
         self._card_problem = "the cards have not been looked at yet"
         self._books = Books()
         self._mode: Mode | None = None
+        self._runtime = ""
         self._told: dict[str, str] = {}
         self.serving = Serving()
         self.signal = Signal()  # fires after each turn that changed `serving` or an id
@@ -164,9 +166,13 @@ class Inventory:
         if node is None:
             return True
         self._choose_mode(node.labels)
-        if self._needs_books(self._cards()):
-            await self._read_books()
-        facts = self._facts(self._cards(), node.runtime)  # one snapshot: nothing is awaited until it is applied
+        if is_reported(node.runtime) or not self._runtime:
+            self._runtime = node.runtime
+        facts = self._facts()
+        if self._needs_books(facts):
+            if not await self._read_books() and problem_of(facts) and self._listings[RESOURCE_MEM].devices:
+                return False  # without knowing who holds what, nothing may be withdrawn
+            facts = self._facts()  # one snapshot: nothing is awaited until it is applied
         offer = offer_of(facts, {resource: listing.devices for resource, listing in self._listings.items()})
         self._tell_problem(facts, offer)
         self._apply(offer, facts)
@@ -199,13 +205,14 @@ class Inventory:
             for gpu in self._gpus
         )
 
-    def _facts(self, cards: tuple[Card, ...], runtime: str) -> Facts:
+    def _facts(self) -> Facts:
+        cards = self._cards()
         return Facts(
             mode=self.mode,
             cards=cards,
             card_problem=self._card_problem,
             module_problem=self._rules.module_problem(self.mode),
-            runtime_problem=self._rules.runtime_problem(runtime),
+            runtime_problem=self._rules.runtime_problem(self._runtime),
             held=held_ids(self._books, self._pods.pods, cards),
         )
 
@@ -228,19 +235,21 @@ class Inventory:
                 found[pod.key] = grant.mode
         return found
 
-    def _needs_books(self, cards: Sequence[Card]) -> bool:
+    def _needs_books(self, facts: Facts) -> bool:
         """Whether ids that pods hold matter for this turn: something is wrong, or the list is about to change."""
-        if self.mode is Mode.DEFAULT:
+        if facts.mode is Mode.DEFAULT:
             return False
-        sick = bool(self.serving.problem) or any(not card.healthy for card in cards)
+        sick = bool(problem_of(facts)) or any(not card.healthy for card in facts.cards)
         listed = tuple(id_ for id_, _ in self._listings[RESOURCE_MEM].devices)
-        return sick or listed != listed_ids(PREFIXES[RESOURCE_MEM], sum(card.units for card in cards))
+        return sick or listed != listed_ids(PREFIXES[RESOURCE_MEM], sum(card.units for card in facts.cards))
 
-    async def _read_books(self) -> None:
+    async def _read_books(self) -> bool:
         try:
             self._books = await self._kubelet.read()
         except UnavailableError as error:
             log.warning("the last known holders stay in force: %s", error)
+            return False
+        return True
 
     def _apply(self, offer: Offer, facts: Facts) -> None:
         problem = NOT_OURS if facts.mode is Mode.DEFAULT else offer.problem

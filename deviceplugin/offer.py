@@ -51,7 +51,7 @@ def offer_of(facts: Facts, before: Mapping[str, Devices]) -> Offer:
     """What to advertise and publish. `before`: the ids as last advertised, so that little changes."""
     if facts.mode is Mode.DEFAULT:
         return Offer(dict.fromkeys(RESOURCES, ()))
-    problem = _problem(facts)
+    problem = problem_of(facts)
     if problem and not any(held.ids for held in facts.held.values()):
         return Offer(dict.fromkeys(RESOURCES, ()), problem=problem)
     cards = tuple(replace(card, healthy=card.healthy and not problem) for card in facts.cards)
@@ -62,7 +62,8 @@ def offer_of(facts: Facts, before: Mapping[str, Devices]) -> Offer:
     return Offer(devices, cards, problem)
 
 
-def _problem(facts: Facts) -> str:
+def problem_of(facts: Facts) -> str:
+    """What keeps the whole node from handing shares out, "" when nothing does."""
     module = facts.module_problem if facts.mode in ENFORCED else ""
     return facts.card_problem or module or facts.runtime_problem or _listing_problem(facts)
 

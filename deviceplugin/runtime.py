@@ -12,6 +12,11 @@ _SURE: Final = {"containerd": (2, 0), "cri-o": (1, 23)}
 _BY_SETTING: Final = {"containerd": (1, 7)}
 
 
+def is_reported(version: str) -> bool:
+    """Whether a kubelet has told the version: while its runtime restarts it says `containerd://Unknown`."""
+    return bool(version) and not version.lower().endswith("://unknown")
+
+
 def runtime_problem(version: str, assume_cdi: bool) -> str:
     """Why shares cannot reach containers here, "" when they can.
 

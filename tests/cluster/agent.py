@@ -10,6 +10,7 @@ from cgpu.core.names import ANNOTATION_ALLOCATION, RESOURCE_MEM, SCHEDULER_NAME
 from tests.cluster.harness import Cluster
 
 SCHEDULER = "deployment/ack-ai-installer-scheduler"
+PLUGIN = "app.kubernetes.io/component=device-plugin"
 ACCOUNT = "system:serviceaccount:kube-system:ack-ai-installer-scheduler"
 STAY = "env; sleep 100000"
 END = "env"
@@ -116,6 +117,26 @@ class Agent:
     def offers(self, units: int, node: str = "node-1") -> None:
         """Wait until the node offers this many GiB."""
         self.cluster.wait(lambda: self.allocatable(node) == str(units), 30, about=f"{node} offers {units} GiB")
+
+    def registrations(self, node: str = "node-1") -> int:
+        """How often the node's plugin has registered with its kubelet."""
+        name = self.plugin(node)
+        log = self.cluster.kubectl("logs", "-n", "kube-system", name)
+        return log.count("aliyun.com/gpu-mem: registered with the kubelet")
+
+    def plugin(self, node: str = "node-1") -> str:
+        """Name of the node's plugin pod, once it is there and ready."""
+        return self.cluster.wait(lambda: self._plugin(node), 60, about=f"the plugin of {node} is ready")
+
+    def _plugin(self, node: str) -> str:
+        rows = self.cluster.get("pods", "-n", "kube-system", "-l", PLUGIN)["items"]
+        return next(
+            row["metadata"]["name"]
+            for row in rows
+            if row["spec"].get("nodeName") == node
+            and "deletionTimestamp" not in row["metadata"]
+            and row["status"]["containerStatuses"][0]["ready"]
+        )
 
     def events(self, reason: str, about: str = "") -> list[str]:
         """Messages of events."""

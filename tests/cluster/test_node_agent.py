@@ -11,11 +11,9 @@ from collections.abc import Iterator
 import pytest
 
 from cgpu.core.names import LABEL_SCHEDULE, PLUGIN_PORT, RESOURCE_COUNT
-from tests.cluster.agent import END, SCHEDULER, Agent, container, pod
+from tests.cluster.agent import END, PLUGIN, SCHEDULER, Agent, container, pod
 from tests.cluster.books import assert_books, cdi_files, grants
 from tests.cluster.harness import Cluster
-
-PLUGIN = "app.kubernetes.io/component=device-plugin"
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +37,10 @@ def agent(unscheduled: Cluster) -> Iterator[Agent]:
         made.clear()
 
 
-def plugin_get(cluster: Cluster, path: str, node: str = "node-1") -> str:
-    """What the plugin's web server of a node answers, through the API server."""
-    rows = cluster.get("pods", "-n", "kube-system", "-l", PLUGIN)["items"]
-    name = next(row["metadata"]["name"] for row in rows if row["spec"]["nodeName"] == node)
-    return cluster.kubectl("get", "--raw", f"/api/v1/namespaces/kube-system/pods/{name}:{PLUGIN_PORT}/proxy/{path}")
+def plugin_get(agent: Agent, path: str) -> str:
+    """What the plugin's web server of node-1 answers, through the API server."""
+    pod_path = f"/api/v1/namespaces/kube-system/pods/{agent.plugin()}:{PLUGIN_PORT}/proxy/{path}"
+    return agent.cluster.kubectl("get", "--raw", pod_path)
 
 
 def test_nodes_offer_the_sum_of_their_cards(agent: Agent) -> None:
@@ -141,7 +138,9 @@ def test_more_than_the_card_has_is_refused_and_the_first_keeps_its_share(agent: 
 
 def test_a_restarted_kubelet_finds_the_plugin_again(agent: Agent) -> None:
     agent.run(pod("before", container("c", 5)), before=1)
+    registrations = agent.registrations()
     agent.cluster.restart("node-1/kubelet")
+    agent.cluster.wait(lambda: agent.registrations() > registrations, 5, about="registered again")
     agent.offers(28)
     agent.run(pod("after", container("c", 5)), after=1)
 
@@ -163,8 +162,9 @@ def test_a_restarted_containerd_changes_nothing(agent: Agent) -> None:
 
 def test_a_killed_plugin_comes_back_with_what_it_had_given(agent: Agent) -> None:
     agent.run(pod("before", container("c", 8)), before=1)
+    killed = agent.plugin()
     agent.cluster.kill_pod("kube-system", PLUGIN)
-    agent.cluster.kubectl("-n", "kube-system", "rollout", "status", "daemonset", "-l", PLUGIN, "--timeout=60s")
+    agent.cluster.wait(lambda: agent.plugin() != killed, about="another plugin is ready")
     agent.offers(28)
     agent.kill_container("before")
     agent.restarted("before", 1)
@@ -229,11 +229,11 @@ def _unready(cluster: Cluster) -> list[str]:
 def test_the_plugins_web_server(agent: Agent) -> None:
     agent.run(pod("seen", container("c", 6)), seen=1)
 
-    usage = json.loads(plugin_get(agent.cluster, "usage"))
-    metrics = plugin_get(agent.cluster, "metrics")
+    usage = json.loads(plugin_get(agent, "usage"))
+    metrics = plugin_get(agent, "metrics")
 
     assert [(row["pod"], row["gpu"], row["limitBytes"]) for row in usage["instances"]] == [("seen", 1, 6475 << 20)]
-    assert plugin_get(agent.cluster, "healthz") == "ok\n"
+    assert plugin_get(agent, "healthz") == "ok\n"
     limit = next(line for line in metrics.splitlines() if line.startswith("cgpu_instance_memory_limit_bytes{"))
     assert 'namespace="default"' in limit
     assert 'pod="seen"' in limit

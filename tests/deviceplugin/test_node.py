@@ -285,6 +285,34 @@ async def test_a_runtime_that_cannot_apply_shares_is_said(node: Bench, runtime: 
     assert node.kubelet.registrations == []
 
 
+async def test_a_runtime_that_restarts_is_not_taken_for_another(started: Bench) -> None:
+    """A kubelet reports containerd://Unknown while containerd is away."""
+    started.api.node["status"]["nodeInfo"]["containerRuntimeVersion"] = "containerd://Unknown"
+    started.api.label(schedule="share")
+    await until(lambda: started.plugin.nodes.node.runtime == "containerd://Unknown")
+    await started.plugin.inventory.turn()
+
+    assert started.plugin.inventory.problem == ""
+    await started.ready(28)
+
+
+async def test_a_problem_withdraws_no_id_even_for_a_moment(node: Bench) -> None:
+    module = FolderInstances(node.folder / "instances")
+    node.api.label(schedule="cgpu")
+    await node.start(module)
+    await node.ready(28)
+    await node.run(bound(wire_pod("a", 3), app0=0), "app0")
+    counts = []
+    publish = node.plugin.inventory._listings[RESOURCE_MEM].publish
+    node.plugin.inventory._listings[RESOURCE_MEM].publish = lambda rows: (counts.append(len(rows)), publish(rows))
+
+    module.trouble = "the module is gone"
+    node.plugin.inventory.wake.fire()
+    await node.kubelet.devices_are(RESOURCE_MEM, 0, 28)
+
+    assert set(counts) == {28}
+
+
 async def test_no_card_is_said_and_offers_nothing(node: Bench) -> None:
     await node.start(simulate=None)
 
