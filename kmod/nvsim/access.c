@@ -75,7 +75,7 @@ void nvsim_write32(struct nvsim_channel *channel, u64 va, u32 value)
 	u32 *at = nvsim_at(channel, va & ~3ull, NULL);
 
 	if (at)
-		smp_store_release(at, value);
+		smp_store_release(at, value);	/* what it announces comes first */
 	else
 		nvsim_fault(channel, va, "write");
 }
@@ -85,7 +85,7 @@ void nvsim_write64(struct nvsim_channel *channel, u64 va, u64 value)
 	u64 *at = nvsim_at(channel, va & ~7ull, NULL);
 
 	if (at)
-		smp_store_release(at, value);
+		smp_store_release(at, value);	/* what it announces comes first */
 	else
 		nvsim_fault(channel, va, "write");
 }
@@ -120,16 +120,22 @@ void nvsim_release(struct nvsim_channel *channel, u64 va, u64 payload,
 u32 nvsim_reduce(u32 operation, u32 memory, u32 value)
 {
 	switch (operation) {
-	case 0: return memory + value;
-	case 1: return min(memory, value);
-	case 2: return max(memory, value);
-	case 3: return memory >= value ? 0 : memory + 1;
-	case 4: return memory == 0 || memory > value ? value : memory - 1;
-	case 5: return memory & value;
-	case 6: return memory | value;
-	case 7: return memory ^ value;
+	case 0:
+		return memory + value;
+	case 1:
+		return min(memory, value);
+	case 2:
+		return max(memory, value);
+	case 3:
+		return memory >= value ? 0 : memory + 1;
+	case 4:
+		return memory == 0 || memory > value ? value : memory - 1;
+	case 5:
+		return memory & value;
+	case 6:
+		return memory | value;
 	}
-	return value;
+	return memory ^ value;
 }
 
 /**

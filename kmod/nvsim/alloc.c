@@ -191,19 +191,19 @@ static bool may_use(struct nvsim_file *file, struct nvsim_client *client, u32 cl
 static u32 alloc_object(struct nvsim_file *file, u8 *arg, u8 *params)
 {
 	u32 class = get32(arg, NVOS21_CLASS), handle = get32(arg, NVOS21_NEW);
-	struct alloc alloc = { .file = file, .params = params };
+	struct alloc making = { .file = file, .params = params };
 	u32 status;
 
-	alloc.client = nvsim_client_find(get32(arg, RM_CLIENT));
-	if (!alloc.client || !may_use(file, alloc.client, class))
+	making.client = nvsim_client_find(get32(arg, RM_CLIENT));
+	if (!making.client || !may_use(file, making.client, class))
 		return NV_ERR_INVALID_CLIENT;
-	status = nvsim_object_new(alloc.client, get32(arg, RM_OBJECT), &handle,
-				  class, &alloc.object);
+	status = nvsim_object_new(making.client, get32(arg, RM_OBJECT), &handle,
+				  class, &making.object);
 	if (status)
 		return status;
-	status = class_find(class)->make(&alloc);
+	status = class_find(class)->make(&making);
 	if (status) {
-		nvsim_object_free(alloc.object);
+		nvsim_object_free(making.object);
 		return status;
 	}
 	put32(arg, NVOS21_NEW, handle);

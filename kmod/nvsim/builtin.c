@@ -144,10 +144,10 @@ static void log_launch(const struct builtin *builtin, u64 hash)
 	const struct nvsim_launch *launch = builtin->launch;
 	const u64 *params = builtin->params;
 
-	nvsim_host_log("launch %llx grid %llu %llu block %llu params %llx %llx %llx %llx %llx %llx\n",
-		       hash, launch->grid[0], launch->grid[1], launch->block[0],
-		       params[0], params[1], params[2], params[3], params[4],
-		       params[5]);
+	nvsim_host_log("launch %llx grid %llu %llu block %llu", hash, launch->grid[0],
+		       launch->grid[1], launch->block[0]);
+	nvsim_host_log(" params %llx %llx %llx %llx %llx %llx\n", params[0], params[1],
+		       params[2], params[3], params[4], params[5]);
 }
 
 /**

@@ -7,7 +7,7 @@
 #include "engine.h"
 
 #define METHODS_A_TURN	(64 << 10)
-#define MAX_ENTRIES	(1 << 16)
+#define MAX_ENTRIES	65536
 
 enum mode { INCREASING = 1, CONSTANT = 3, IMMEDIATE = 4, ONE_INCREASING = 5, END = 7 };
 
@@ -160,6 +160,7 @@ static void notify_error(struct nvsim_channel *channel, u32 xid)
 	put64(notifier, 0, nvsim_host_now());
 	put32(notifier, NV_NOTIFICATION_INFO32, xid);
 	put16(notifier, NV_NOTIFICATION_INFO16, 1);
+	/* the status tells that the rest is there */
 	smp_store_release((u16 *)(notifier + NV_NOTIFICATION_STATUS), 0xffff);
 }
 
@@ -271,7 +272,7 @@ static void end_entry(struct nvsim_channel *channel)
 	nvsim.progress++;
 	channel->get = (channel->get + 1) % channel->entries;
 	if (get)
-		smp_store_release(get, channel->get);
+		smp_store_release(get, channel->get);	/* after its effects */
 }
 
 static void header(struct nvsim_channel *channel, u32 word)

@@ -6,7 +6,7 @@
  */
 #include "rm.h"
 
-#define MAX_CONTROL	(1 << 20)
+#define MAX_CONTROL	1048576
 #define MAX_LIST	(64 << 10)
 #define MAX_UNKNOWN	64
 

@@ -181,7 +181,7 @@ struct nvsim_tsg {
 /* The graphics engine of a GPU, shared by all its TSGs. */
 struct nvsim_gr {
 	struct list_head tsgs, ready;
-	struct nvsim_tsg *current_tsg;
+	struct nvsim_tsg *owner;
 	u64 time_ns, slice_end_ns, busy_ns;
 };
 

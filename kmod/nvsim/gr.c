@@ -26,8 +26,8 @@ void nvsim_tsg_init(struct nvsim_tsg *tsg, struct nvsim_gpu *gpu, void *task)
 
 void nvsim_tsg_exit(struct nvsim_tsg *tsg)
 {
-	if (tsg->gpu->gr.current_tsg == tsg)
-		tsg->gpu->gr.current_tsg = NULL;
+	if (tsg->gpu->gr.owner == tsg)
+		tsg->gpu->gr.owner = NULL;
 	list_del(&tsg->ready);
 	list_del(&tsg->node);
 }
@@ -83,7 +83,7 @@ static struct nvsim_tsg *next_tsg(struct nvsim_gr *gr)
 	struct nvsim_tsg *tsg, *earliest = NULL;
 
 	list_for_each_entry(tsg, &gr->ready, ready) {
-		if (tsg == gr->current_tsg || !head(tsg))
+		if (tsg == gr->owner || !head(tsg))
 			continue;
 		if (has_work(tsg, gr->time_ns))
 			return tsg;
@@ -91,18 +91,18 @@ static struct nvsim_tsg *next_tsg(struct nvsim_gr *gr)
 		    head(earliest)->kernel.ready_ns)
 			earliest = tsg;
 	}
-	if (gr->current_tsg && has_work(gr->current_tsg, gr->time_ns))
-		return gr->current_tsg;
-	if (gr->current_tsg && head(gr->current_tsg) &&
-	    (!earliest || head(gr->current_tsg)->kernel.ready_ns <=
+	if (gr->owner && has_work(gr->owner, gr->time_ns))
+		return gr->owner;
+	if (gr->owner && head(gr->owner) &&
+	    (!earliest || head(gr->owner)->kernel.ready_ns <=
 	     head(earliest)->kernel.ready_ns))
-		return gr->current_tsg;
+		return gr->owner;
 	return earliest;
 }
 
 static struct nvsim_tsg *pick(struct nvsim_gr *gr)
 {
-	struct nvsim_tsg *tsg = gr->current_tsg;
+	struct nvsim_tsg *tsg = gr->owner;
 
 	if (tsg && has_work(tsg, gr->time_ns) && gr->time_ns < gr->slice_end_ns)
 		return tsg;
@@ -112,7 +112,7 @@ static struct nvsim_tsg *pick(struct nvsim_gr *gr)
 	if (!tsg)
 		return NULL;
 	gr->time_ns = max(gr->time_ns, head(tsg)->kernel.ready_ns);
-	gr->current_tsg = tsg;
+	gr->owner = tsg;
 	gr->slice_end_ns = gr->time_ns + max(tsg->timeslice_ns, LEAST_TIMESLICE_NS);
 	return tsg;
 }

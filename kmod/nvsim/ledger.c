@@ -12,17 +12,19 @@
  */
 u32 nvsim_uuid_text(char *to, u32 room, const u8 *uuid)
 {
-	return scnprintf(to, room,
-			 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-			 uuid[0], uuid[1], uuid[2], uuid[3], uuid[4], uuid[5],
-			 uuid[6], uuid[7], uuid[8], uuid[9], uuid[10], uuid[11],
-			 uuid[12], uuid[13], uuid[14], uuid[15]);
+	u32 length = scnprintf(to, room, "GPU"), i;
+
+	for (i = 0; i < 16; i++)
+		length += scnprintf(to + length, room - length, "%s%02x",
+				    i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ?
+				    "-" : "", uuid[i]);
+	return length;
 }
 
 void nvsim_proc_version(nvsim_print print, void *to)
 {
-	print(to, "NVRM version: NVIDIA UNIX x86_64 Kernel Module  %s  Thu Jan  1 00:00:00 UTC 1970\n",
-	      nvsim.version);
+	print(to, "NVRM version: NVIDIA UNIX x86_64 Kernel Module  %s", nvsim.version);
+	print(to, "  Thu Jan  1 00:00:00 UTC 1970\n");
 	print(to, "GCC version:  nvsim\n");
 }
 
@@ -62,6 +64,17 @@ static void print_client(nvsim_print print, void *to,
 	print(to, "\n");
 }
 
+static void print_channel(nvsim_print print, void *to,
+			  const struct nvsim_channel *channel)
+{
+	print(to, "channel %u id %u pid %u tsg %x busy_ns %llu launches %llu",
+	      channel->gpu->minor, channel->id,
+	      nvsim_host_task_global(channel->client->task), channel->tsg->handle,
+	      channel->busy_ns, channel->launches);
+	print(to, " entries %llu get %u put %u dead %u\n", channel->entries_done,
+	      channel->get, channel->put, channel->dead);
+}
+
 static void print_gpu(nvsim_print print, void *to, const struct nvsim_gpu *gpu)
 {
 	struct nvsim_channel *channel;
@@ -74,12 +87,7 @@ static void print_gpu(nvsim_print print, void *to, const struct nvsim_gpu *gpu)
 		      gpu->minor, nvsim_host_task_global(tsg->task), tsg->handle,
 		      div_u64(tsg->timeslice_ns, 1000), tsg->busy_ns);
 	list_for_each_entry(channel, &gpu->channels, node)
-		print(to, "channel %u id %u pid %u tsg %x busy_ns %llu launches %llu entries %llu get %u put %u%s\n",
-		      gpu->minor, channel->id,
-		      nvsim_host_task_global(channel->client->task),
-		      channel->tsg->handle, channel->busy_ns, channel->launches,
-		      channel->entries_done, channel->get, channel->put,
-		      channel->dead ? " dead" : "");
+		print_channel(print, to, channel);
 }
 
 /**

@@ -8,7 +8,6 @@
 #include <linux/fs.h>
 #include <linux/kref.h>
 #include <linux/mm.h>
-#include <linux/version.h>
 #include <linux/wait.h>
 #include <linux/xarray.h>
 
@@ -33,7 +32,7 @@ struct nvsim_backing {
 
 static inline void nvsim_vm_flags(struct vm_area_struct *vma, unsigned long flags)
 {
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+#ifdef NVSIM_VM_FLAGS_SET
 	vm_flags_set(vma, flags);
 #else
 	vma->vm_flags |= flags;

@@ -2,7 +2,7 @@
 /* Clients and their object trees. */
 #include "engine.h"
 
-#define MAX_OBJECTS	(1 << 16)
+#define MAX_OBJECTS	65536
 
 static struct hlist_head *bucket(struct nvsim_client *client, u32 handle)
 {
@@ -147,7 +147,7 @@ u32 nvsim_object_new(struct nvsim_client *client, u32 parent, u32 *handle,
 	return NV_OK;
 }
 
-static struct nvsim_object *find_dependant(struct nvsim_client *client, u32 handle)
+static struct nvsim_object *find_dependent(struct nvsim_client *client, u32 handle)
 {
 	struct nvsim_object *object;
 
@@ -174,10 +174,10 @@ static void destroy(struct nvsim_object *object)
 }
 
 /**
- * nvsim_object_free() - Frees an object, its children and its dependants.
+ * nvsim_object_free() - Frees an object, its children and its dependents.
  * @object: the object
  *
- * The tree is walked without recursion: the deepest dependant goes first. An
+ * The tree is walked without recursion: the deepest dependent goes first. An
  * object depends on older ones only, so there is always a deepest one.
  *
  * Context: lock held.
@@ -189,7 +189,7 @@ void nvsim_object_free(struct nvsim_object *object)
 
 	do {
 		victim = object;
-		while ((next = find_dependant(client, victim->handle)))
+		while ((next = find_dependent(client, victim->handle)))
 			victim = next;
 		list_del(&victim->node);
 		hlist_del(&victim->hash);

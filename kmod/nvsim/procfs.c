@@ -8,7 +8,7 @@
 
 #define COMMAND_BYTES	64
 
-static void print(void *to, const char *format, ...)
+static __printf(2, 3) void print(void *to, const char *format, ...)
 {
 	va_list arguments;
 

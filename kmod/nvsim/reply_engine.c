@@ -221,7 +221,7 @@ static u32 preempt(struct nvsim_control *control)
 
 	if (!tsg)
 		return NV_ERR_INVALID_ARGUMENT;
-	if (tsg->gpu->gr.current_tsg == tsg)
+	if (tsg->gpu->gr.owner == tsg)
 		tsg->gpu->gr.slice_end_ns = 0;
 	return NV_OK;
 }

@@ -15,7 +15,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-
 enum node_kind node_of(const char *path, unsigned int *minor)
 {
 	*minor = 0;
@@ -90,7 +89,7 @@ int open(const char *path, int flags, ...)
 }
 
 int open64(const char *path, int flags, ...)
-	__attribute__((alias("open")));
+	__alias("open");
 
 int openat(int folder, const char *path, int flags, ...)
 {
@@ -223,7 +222,7 @@ static void trace(const struct user_file *file, unsigned long command, const u32
 	u32 i, count = file->kind == NODE_UVM ? 4 : (command >> 16 & 0x3fff) / 4;
 
 	if (wanted < 0)
-		wanted = getenv("NVSIM_TRACE") != NULL;
+		wanted = !!getenv("NVSIM_TRACE");
 	if (!wanted || !words)
 		return;
 	nvsim_host_log("%s %lu:", file->kind == NODE_UVM ? "uvm" : "rm",
@@ -306,7 +305,7 @@ void *mmap(void *at, size_t bytes, int access, int flags, int fd, off_t offset)
 }
 
 void *mmap64(void *at, size_t bytes, int access, int flags, int fd, off_t offset)
-	__attribute__((alias("mmap")));
+	__alias("mmap");
 
 /* A file's event is consumed by the poll that saw it. */
 int poll(struct pollfd *fds, nfds_t count, int timeout)

@@ -271,7 +271,7 @@ static const char *setting(const char *name, const char *otherwise)
 void user_start(void)
 {
 	static bool started;
-	const char *cards[NVSIM_MAX_GPUS], *mib[NVSIM_MAX_GPUS];
+	const char *cards[2 * NVSIM_MAX_GPUS], *mib[NVSIM_MAX_GPUS];
 	u32 totals[NVSIM_MAX_GPUS], count, mibs, i;
 
 	if (started)
@@ -279,15 +279,16 @@ void user_start(void)
 	started = true;
 	if (getenv("NVSIM_LOG"))
 		log_file = fopen(getenv("NVSIM_LOG"), "ae");
-	count = split(strdup(setting("NVSIM_CARDS", "T4")), cards, NVSIM_MAX_GPUS);
+	count = split(strdup(setting("NVSIM_CARDS", "T4")), cards,
+		      2 * NVSIM_MAX_GPUS);
 	mibs = split(strdup(setting("NVSIM_TOTAL_MIB", "0")), mib, NVSIM_MAX_GPUS);
 	for (i = 0; i < mibs; i++)
 		totals[i] = strtoul(mib[i], NULL, 0);
 	if (nvsim_setup(strtoul(setting("NVSIM_BRANCH", "535"), NULL, 0),
 			getenv("NVSIM_VERSION"), cards, count, totals, mibs)) {
-		fprintf(stderr, "nvsim: NVSIM_BRANCH, NVSIM_CARDS or NVSIM_TOTAL_MIB cannot be played\n");
+		fprintf(stderr, "nvsim: this machine cannot be played\n");
 		_exit(97);
 	}
-	nvsim.learn = getenv("NVSIM_LEARN") != NULL;
+	nvsim.learn = !!getenv("NVSIM_LEARN");
 	nvsim.kernel_ns = strtoull(setting("NVSIM_KERNEL_NS", "0"), NULL, 0);
 }

@@ -61,8 +61,9 @@ static void write_devices(const char *root)
 {
 	FILE *to = create(root, "/proc/devices");
 
-	fprintf(to, "Character devices:\n195 nvidia\n195 nvidiactl\n%d nvidia-uvm\n%d nvidia-caps\n\nBlock devices:\n",
-		UVM_MAJOR, CAPS_MAJOR);
+	fprintf(to, "Character devices:\n195 nvidia\n195 nvidiactl\n");
+	fprintf(to, "%d nvidia-uvm\n%d nvidia-caps\n\nBlock devices:\n", UVM_MAJOR,
+		CAPS_MAJOR);
 	fclose(to);
 }
 

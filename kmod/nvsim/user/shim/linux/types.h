@@ -17,6 +17,7 @@ typedef int s32;
 typedef long long s64;
 
 #define __printf(text, first) __attribute__((__format__(__printf__, text, first)))
+#define __alias(name) __attribute__((__alias__(name)))
 #define BIT(n) (1ul << (n))
 #define BIT_ULL(n) (1ull << (n))
 
