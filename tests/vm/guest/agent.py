@@ -15,11 +15,12 @@ from wire import Decoder, encode
 CHUNK = 65536
 SIGKILL = 9
 ENVIRONMENT = {
+    "CUDA_PATH": "/opt/cuda/site/nvidia/cuda_runtime",
     "HOME": "/root",
     "LANG": "C.UTF-8",
     "PATH": "/opt/bench/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "PYTHONDONTWRITEBYTECODE": "1",
-    "PYTHONPATH": "/opt/python:/opt/project",
+    "PYTHONPATH": "/opt/python:/opt/project:/opt/cuda/site",
     "TERM": "dumb",
 }
 
