@@ -30,11 +30,11 @@ class Api:
             cluster["certificate-authority-data"], user["client-certificate-data"], user["client-key-data"]
         )
 
-    def ready(self) -> bool:
-        """Whether the server says so."""
+    def answers(self, path: str = "/readyz") -> bool:
+        """Whether a GET succeeds."""
         try:
             with closing(self._connect(5)) as connection:
-                connection.request("GET", "/readyz")
+                connection.request("GET", path)
                 return connection.getresponse().status == 200
         except (OSError, http.client.HTTPException):
             return False

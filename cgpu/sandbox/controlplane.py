@@ -73,7 +73,7 @@ class ControlPlane:
         """A client, once the API server is ready. Raises UnavailableError with its last words when it is not."""
         api = Api(self.kubeconfig)
         end = time.monotonic() + _READY_S
-        while not api.ready():
+        while not api.answers():
             if time.monotonic() > end or not self._units.alive("kube-apiserver"):
                 raise UnavailableError(f"kube-apiserver is not ready:\n{self._units.tail('kube-apiserver')}")
             time.sleep(0.05)

@@ -3,10 +3,11 @@
 
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cgpu.core.errors import SettingError, UnavailableError
 from cgpu.sandbox import versions
@@ -18,6 +19,8 @@ from cgpu.sandbox.progress import cache_folder
 from cgpu.sandbox.record import Record, Records
 from cgpu.sandbox.store import import_command
 from cgpu.sandbox.units import Units
+
+_KUBELET_S: Final = 30
 
 
 class Sandbox:
@@ -75,8 +78,18 @@ class Sandbox:
         node, _, program = component.rpartition("/")
         if program == "containerd":
             self.node(node).wait_runtime()
+        elif program == "kubelet" and self.units.alive("kube-apiserver"):
+            self._wait_kubelet(node)
         elif component in {"kube-apiserver", "etcd"}:
             ControlPlane(self.record, self.programs).wait_api()
+
+    def _wait_kubelet(self, node: str) -> None:
+        """Return once the kubelet answers through the API server. Raises UnavailableError with its last words."""
+        end = time.monotonic() + _KUBELET_S
+        while not self.api.answers(f"/api/v1/nodes/{node}/proxy/healthz"):
+            if time.monotonic() > end:
+                raise UnavailableError(f"kubelet of {node} does not answer:\n{self.units.tail(f'{node}/kubelet')}")
+            time.sleep(0.1)
 
     def load_image(self, archive: Path) -> None:
         """Import an image archive into every container node."""
