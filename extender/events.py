@@ -23,14 +23,11 @@ class Announcer:
         verbs: Verbs,
         recorder: EventRecorder,
         schedulers: Collection[str],
-        *,
-        settle: float = SETTLE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._verbs = verbs
         self._recorder = recorder
         self._schedulers = schedulers
-        self._settle = settle
         self._clock = clock
         self._told: dict[str, tuple[str, float]] = {}
 
@@ -38,7 +35,7 @@ class Announcer:
         """Until cancelled: after every change, and for the reminder without one."""
         while True:
             await _until(changes, REPEAT_SECONDS / 4)
-            await asyncio.sleep(self._settle)
+            await asyncio.sleep(SETTLE_SECONDS)
             changes.clear()
             await self.announce()
 

@@ -14,6 +14,12 @@ from tests.extender.conftest import Extender, eventually
 from tests.fake_api import FakeApi, Json, make_node, make_pod
 
 
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bursts of a test are short."""
+    monkeypatch.setattr("extender.events.SETTLE_SECONDS", 0.1)
+
+
 @pytest.mark.parametrize(
     ("pod", "want"),
     [
