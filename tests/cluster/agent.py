@@ -130,13 +130,11 @@ class Agent:
 
     def _plugin(self, node: str) -> str:
         rows = self.cluster.get("pods", "-n", "kube-system", "-l", PLUGIN)["items"]
-        return next(
-            row["metadata"]["name"]
-            for row in rows
-            if row["spec"].get("nodeName") == node
-            and "deletionTimestamp" not in row["metadata"]
-            and row["status"]["containerStatuses"][0]["ready"]
-        )
+        for row in rows:
+            there = row["spec"].get("nodeName") == node and "deletionTimestamp" not in row["metadata"]
+            if there and any(status["ready"] for status in row["status"].get("containerStatuses", ())):
+                return str(row["metadata"]["name"])
+        return ""
 
     def events(self, reason: str, about: str = "") -> list[str]:
         """Messages of events."""

@@ -132,8 +132,7 @@ def test_more_than_the_card_has_is_refused_and_the_first_keeps_its_share(agent: 
     assert "8 GiB and 0 percent are held: 8 GiB and 0 percent more would pass it" in message
     agent.kill_container("first")
     agent.restarted("first", 1)
-    agent.cluster.kubectl("delete", "pod", "first", "--now")
-    agent.ready("second")
+    assert [row["pod"] for row in grants(agent.cluster, "node-1")] == ["first"]
 
 
 def test_a_restarted_kubelet_finds_the_plugin_again(agent: Agent) -> None:
