@@ -96,8 +96,8 @@ async def _ask(client: KubeClient, plugin: Pod) -> Used:
         async with asyncio.timeout(USAGE_SECONDS):
             body = await client.proxy_get(plugin.namespace, plugin.name, PLUGIN_PORT, "/usage")
         return _by_pod(json.loads(body))
-    except (UnavailableError, TimeoutError, ValueError):
-        return {}
+    except (UnavailableError, TimeoutError, ValueError, TypeError, LookupError, AttributeError):
+        return {}  # no answer, or none that this version can read
 
 
 def _by_pod(usage: Mapping[str, Any]) -> Used:
