@@ -170,6 +170,31 @@ def test_a_variable_of_containers_is_told_where_they_look(variable: str) -> None
     assert f"`{variable}`" in _section("## In a container")
 
 
+def test_parameters_of_the_kernel_module_are_told_exactly() -> None:
+    made = {
+        name
+        for source in (ROOT / "kmod").glob("*.c")
+        for name in re.findall(r"^module_param(?:_named)?\((\w+),", source.read_text(), re.MULTILINE)
+    }
+
+    assert _first_cells("## Kernel module", "parameter") == made
+
+
+def test_proc_files_of_the_kernel_module_are_told_exactly() -> None:
+    source = (ROOT / "kmod" / "procfs.c").read_text()
+    made = set(re.findall(r'\{ "(\w+)", show_|proc_create\("(\w+)"', source))
+
+    told = _first_cells("## Kernel module", "file below `/proc/cgpu_km`")
+    assert {path.rpartition("/")[2] for path in told} == {a or b for a, b in made}
+
+
+def _first_cells(heading: str, title: str) -> set[str]:
+    """The names in the first column of the table with this title."""
+    _, _, table = _section(heading).partition(f"| {title} |")
+    rows = table.split("\n\n")[0].splitlines()[2:]
+    return {row.split("|")[1].strip(" `") for row in rows}
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_links_lead_somewhere(document: str) -> None:
     text = re.sub(r"```.*?```", "", (ROOT / document).read_text(), flags=re.DOTALL)
