@@ -95,6 +95,8 @@ class NvmlGpus:
         self._clock = clock
         self._known: dict[str, Gpu] = {}
         self._events: Any = None
+        self._no_events = False
+        self._wait_error = ""
         self._watched: set[str] = set()
         self._said: list[str] = []
 
@@ -182,24 +184,27 @@ class NvmlGpus:
         """Return at an Xid that marks a card, at most after `timeout_s`."""
         end = self._clock() + timeout_s
         while (left := end - self._clock()) > 0:
-            if self._events is None:
-                time.sleep(left)
-                return
-            if self._next_xid(left):
-                return
+            try:
+                if self._events is None or self._no_events:
+                    time.sleep(left)
+                elif self._next_xid(left):
+                    return
+            except self._nvml.NVMLError as error:
+                # A driver without this call, or a lost card: the next scan sees by asking which card does not answer.
+                self._no_events = isinstance(error, self._nvml.NVMLError_FunctionNotFound)
+                if str(error) != self._wait_error:
+                    log.warning("waiting for Xids: %s", error)
+                self._wait_error = str(error)
+                time.sleep(max(0.0, end - self._clock()))
 
     def _next_xid(self, timeout_s: float) -> bool:
+        """Whether an Xid came that marks a card. Raises NVMLError."""
         nvml = self._nvml
         try:
             event = nvml.nvmlEventSetWait_v2(self._events, max(1, int(timeout_s * 1000)))
-            uuid = nvml.nvmlDeviceGetUUID(event.device)
         except nvml.NVMLError_Timeout:
             return False
-        except nvml.NVMLError as error:
-            # A lost card cannot even be named: the next scan finds out which one no longer answers.
-            log.warning("waiting for Xids: %s", error)
-            time.sleep(min(timeout_s, _POLL_S))
-            return True
+        uuid = nvml.nvmlDeviceGetUUID(event.device)
         marks = self._health.xid(uuid, event.eventData, self._clock())
         log.warning("GPU %s: Xid %d%s", uuid, event.eventData, "" if marks else " (an application's fault: ignored)")
         return marks

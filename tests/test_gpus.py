@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cards from a file, and from a small stand-in for NVIDIA's library that raises the library's own errors."""
 
+import sys
 import threading
 import time
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from cgpu.core.errors import SettingError, UnavailableError
 from cgpu.core.health import HealthBook
 from cgpu.gpus import Gpu, NvmlGpus, SimulatedGpus
+from tests.nvsim.driver import PROJECT, run
 
 
 class FakeNvml:
@@ -20,6 +22,7 @@ class FakeNvml:
 
     NVMLError = pynvml.NVMLError
     NVMLError_Timeout = pynvml.NVMLError_Timeout
+    NVMLError_FunctionNotFound = pynvml.NVMLError_FunctionNotFound
     nvmlMemory_v2 = pynvml.nvmlMemory_v2  # noqa: N815 - the library's names
     nvmlEventTypeXidCriticalError = pynvml.nvmlEventTypeXidCriticalError  # noqa: N815
 
@@ -157,6 +160,49 @@ def test_an_applications_xid_does_not_end_the_wait() -> None:
     gpus.wait(0.05)
 
     assert (nvml.xids, gpus.scan()[0].fault) == ([], "")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, id="a branch without the call"),
+        pytest.param(pynvml.NVML_ERROR_GPU_IS_LOST, id="a card that was lost"),
+    ],
+)
+def test_a_wait_that_fails_still_takes_its_time(monkeypatch: pytest.MonkeyPatch, error: int) -> None:
+    nvml = FakeNvml("GPU-a")
+    gpus = NvmlGpus(HealthBook(), nvml=nvml)
+    gpus.scan()
+    asked = []
+
+    def refuse(events: str, timeout_ms: int) -> None:
+        asked.append(timeout_ms)
+        raise pynvml.NVMLError(error)
+
+    monkeypatch.setattr(nvml, "nvmlEventSetWait_v2", refuse)
+    start = time.monotonic()
+    gpus.wait(0.2)
+
+    assert time.monotonic() - start >= 0.2
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("branch", ["418", "470", "550"])
+def test_nvidias_own_library_on_the_simulated_driver(branch: str) -> None:
+    program = (
+        "from cgpu.core.health import HealthBook\n"
+        "from cgpu.gpus import NvmlGpus\n"
+        "gpus = NvmlGpus(HealthBook())\n"
+        "for gpu in gpus.scan():\n"
+        "    print(gpu.index, gpu.minor, gpu.uuid[:4], gpu.model, gpu.total_mib, gpu.fault, sep='|')\n"
+        "gpus.wait(0.1)\n"
+    )
+    argv = [sys.executable, "-c", program]
+
+    done = run(branch, argv, cards="T4,V100", total_mib="15109,16130", env={"PYTHONPATH": str(PROJECT)})
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["0|0|GPU-|Tesla T4|15109|", "1|1|GPU-|Tesla V100-SXM2-16GB|16130|"]
 
 
 def write(path: Path, text: str) -> None:

@@ -92,9 +92,19 @@ class Agent:
 
     def kill_container(self, name: str, node: str = "node-1") -> None:
         """End the pod's only container, so that the kubelet starts it again."""
-        status = self.cluster.get("pod", name)["status"]["containerStatuses"][0]
-        id_ = status["containerID"].removeprefix("containerd://")
-        self.cluster.node_exec(node, ["ctr", "-n", "k8s.io", "task", "kill", "-s", "KILL", id_])
+        self.kill_task(self.task(name, node), node)
+
+    def kill_task(self, task: str, node: str = "node-1") -> None:
+        """SIGKILL for a container by its containerd id."""
+        self.cluster.node_exec(node, ["ctr", "-n", "k8s.io", "task", "kill", "-s", "KILL", task])
+
+    def task(self, name: str, node: str = "node-1") -> str:
+        """containerd's id of the pod's running container, "" when none runs; asked of containerd itself."""
+        selector = f'labels."io.kubernetes.pod.name"=={name},labels."io.cri-containerd.kind"==container'
+        known = self.cluster.node_exec(node, ["ctr", "-n", "k8s.io", "container", "ls", "-q", selector]).split()
+        tasks = self.cluster.node_exec(node, ["ctr", "-n", "k8s.io", "task", "ls"]).splitlines()
+        running = {line.split()[0] for line in tasks if line.split()[2:] == ["RUNNING"]}
+        return next((id_ for id_ in known if id_ in running), "")
 
     def restarts(self, name: str) -> int:
         """How often the pod's first container was started again."""
@@ -136,10 +146,12 @@ class Agent:
                 return str(row["metadata"]["name"])
         return ""
 
-    def events(self, reason: str, about: str = "") -> list[str]:
-        """Messages of events."""
+    def events(self, reason: str, about: str) -> list[str]:
+        """Messages of events on a node, or on the pod that has the name now."""
+        kind = "node" if about in self.cluster.nodes else "pod"
+        uid = self.cluster.get(kind, about)["metadata"]["uid"]
         rows = self.cluster.get("events", "-A", f"--field-selector=reason={reason}")["items"]
-        return [row["message"] for row in rows if not about or row["involvedObject"]["name"] == about]
+        return [row["message"] for row in rows if row["involvedObject"].get("uid") == uid]
 
     def set_cards(self, *healthy: bool, node: str = "node-1") -> None:
         """Rewrite the node's card file: as many T4 as there are values."""

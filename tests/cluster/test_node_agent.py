@@ -114,7 +114,7 @@ def test_a_pod_that_nobody_bound_for_us_is_told_why(agent: Agent) -> None:
     row["spec"]["nodeName"] = "node-1"
     agent.create(row)
 
-    [message] = agent.cluster.wait(lambda: agent.events("GPUShareAllocateFailed", "stray"), 30)
+    message = agent.cluster.wait(lambda: agent.events("GPUShareAllocateFailed", "stray"), 30)[0]
     assert message.startswith("default/stray has no annotation cgpu.aliyun.com/allocation")
     told = agent.cluster.wait(
         lambda: [line for line in agent.cluster.kubectl("describe", "pod", "stray").splitlines() if "PreStart" in line]
@@ -128,7 +128,7 @@ def test_more_than_the_card_has_is_refused_and_the_first_keeps_its_share(agent: 
     agent.create(pod("second", container("c", 8)))
     agent.bind("second", {"c": (0, 8)})
 
-    [message] = agent.cluster.wait(lambda: agent.events("GPUShareAllocateFailed", "second"), 30)
+    message = agent.cluster.wait(lambda: agent.events("GPUShareAllocateFailed", "second"), 30)[0]
     assert "8 GiB and 0 percent are held: 8 GiB and 0 percent more would pass it" in message
     agent.kill_container("first")
     agent.restarted("first", 1)
@@ -157,6 +157,20 @@ def test_a_restarted_containerd_changes_nothing(agent: Agent) -> None:
     assert agent.restarts("before") == 0
     assert agent.share("after", "c") == ("5", "0")
     assert_books(agent.cluster, extender=False)
+
+
+def test_containers_restart_while_the_api_server_is_away(agent: Agent) -> None:
+    agent.run(pod("before", container("c", 4)), before=1)
+    agent.cluster.kill("kube-apiserver")
+    try:
+        first = agent.task("before")
+        agent.kill_task(first)
+        agent.cluster.wait(lambda: agent.task("before") not in ("", first), 40, about="the container runs again")
+    finally:
+        agent.cluster.restart("kube-apiserver")
+
+    agent.restarted("before", 1)
+    assert agent.share("before", "c") == ("4", "1")
 
 
 def test_a_killed_plugin_comes_back_with_what_it_had_given(agent: Agent) -> None:
@@ -200,13 +214,13 @@ def test_a_mode_change_waits_and_a_missing_module_is_said(agent: Agent) -> None:
     agent.run(pod("holder", container("c", 3)), node="node-2", holder=0)
     try:
         agent.cluster.kubectl(*label, f"{LABEL_SCHEDULE}=cgpu")
-        [refused] = agent.cluster.wait(lambda: agent.events("GPUShareModeRefused", "node-2"))
+        refused = agent.cluster.wait(lambda: agent.events("GPUShareModeRefused", "node-2"))[-1]
         assert "1 pods hold shares in mode share (default/holder)" in refused
         assert agent.allocatable("node-2") == "36"
 
         agent.clear()
         agent.offers(0, "node-2")
-        [missing] = agent.cluster.wait(lambda: agent.events("GPUModuleNotReady", "node-2"))
+        missing = agent.cluster.wait(lambda: agent.events("GPUModuleNotReady", "node-2"))[-1]
         assert "needs the kernel module cgpu_km" in missing
         failed = agent.cluster.wait(lambda: _unready(agent.cluster), about="the plugin is not ready")
         assert failed == ["node-2"]
