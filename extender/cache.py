@@ -82,7 +82,6 @@ class Cache:
         self.pods = Reflector(client, PODS, PodSink(books, self.changes.set))
         self.nodes = Reflector(client, NODES, NodeSink(books, self.changes.set))
         self.drift_gib = 0  # what the last comparison had to correct
-        self.missed_events = 0
 
     @property
     def ready(self) -> bool:
@@ -103,7 +102,6 @@ class Cache:
         self.nodes.repair(nodes)
         self.pods.repair(pods)
         after = held_by_card(self.books)
-        self.missed_events += len(nodes) + len(pods)
         self.drift_gib = sum(abs(after.get(key, 0) - before.get(key, 0)) for key in before.keys() | after.keys())
         if nodes or pods:
             log.warning("the watches had missed %d nodes and %d pods: repaired", len(nodes), len(pods))

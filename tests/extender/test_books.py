@@ -221,6 +221,58 @@ def test_pods_of_a_node_that_is_gone_count_again_when_it_comes_back() -> None:
     assert _used(books) == [6]
 
 
+_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["app0", "GPU-a-0"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["app0", "GPU-a-0", "mem", "core", "0", "x"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+_VALUES = st.text(max_size=20) | _JSON.map(json.dumps)
+
+
+@given(
+    annotations=st.dictionaries(
+        st.sampled_from(
+            [
+                "cgpu.aliyun.com/allocation",
+                "cgpu.aliyun.com/resized",
+                "scheduler.framework.gpushare.allocation",
+                "ALIYUN_COM_GPU_MEM_IDX",
+                "ALIYUN_COM_GPU_MEM_POD",
+            ]
+        ),
+        _VALUES,
+        max_size=3,
+    ),
+    devices=_VALUES,
+    cordon=_VALUES,
+    mem=st.text(max_size=6),
+)
+def test_nothing_that_is_written_anywhere_breaks_the_books(
+    annotations: dict[str, str], devices: str, cordon: str, mem: str
+) -> None:
+    node = make_node("b", 15)
+    node["metadata"]["annotations"] = {"cgpu.aliyun.com/devices": devices, "cgpu.aliyun.com/cordon": cordon}
+    books = Books()
+    books.set_node(_node("a", 15))
+    books.set_node(decode_node(json.dumps(node).encode()))
+    for where in ("a", "b"):
+        odd = make_pod(f"p-{where}", mem, node=where, annotations=annotations)
+        books.set_pod(decode_pod(json.dumps(odd).encode()))
+    books.set_pod(_pod("good", 4, card="GPU-a-0", uid="good"))
+    for uid in [uid for uid in books.pods if uid != "good"]:
+        books.drop_pod(uid)
+    assert _used(books) == [4]
+    assert books.state("b").used == 0
+
+
 def test_three_failed_binds_shut_a_node_for_a_while() -> None:
     setbacks = Setbacks()
     for count, want in ((1, []), (2, []), (3, ["a"])):

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Extender messages: exact keys out, any case in, and a clear answer to everything else."""
 
+import contextlib
 import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from extender.wire import (
     BindRequest,
@@ -121,6 +124,27 @@ def test_a_preempt_request_is_read(body: Any) -> None:
 def test_a_preempt_request_that_cannot_be_read_says_why(body: Any, want: str) -> None:
     with pytest.raises(WireError, match=want):
         decode_preempt_request(_raw(body))
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["Pod", "pod", "NodeNames", "Node", "PodUID", "NodeNameToMetaVictims", "Pods", "metadata"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=10,
+)
+
+
+@given(st.binary(max_size=60) | _JSON.map(lambda value: json.dumps(value).encode()))
+def test_whatever_comes_is_read_or_refused(raw: bytes) -> None:
+    for decode in (decode_nodes_request, decode_bind_request, decode_preempt_request):
+        with contextlib.suppress(WireError):
+            decode(raw)
 
 
 @pytest.mark.parametrize(
