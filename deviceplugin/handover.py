@@ -131,7 +131,8 @@ class Handover:
             return found  # the decision says what is missing, on the pod
         if is_recorded(ids, books):
             raise UnavailableError("the API server has not told this node of the pod yet: the kubelet tries again")
-        raise PlacementError(f"the kubelet has no container on record that holds exactly these {len(ids)} ids")
+        unread = " (its checkpoint, where init containers are, cannot be read)" if books.checkpoint is None else ""
+        raise PlacementError(f"the kubelet has no container on record that holds exactly these {len(ids)} ids{unread}")
 
     async def _check_policy(self, pod: Pod) -> None:
         """Asked when a pod is first given something: restarts do not depend on the API server."""

@@ -8,6 +8,7 @@ app container is found under that one's name: equal sets mean same pod, same siz
 
 import asyncio
 import json
+import logging
 import time
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
@@ -23,6 +24,7 @@ from cgpu.core.names import RESOURCE_MEM
 from cgpu.core.pods import holds
 from cgpu.kubelet import podresources_pb2, podresources_pb2_grpc
 
+log = logging.getLogger(__name__)
 # The kubelet answers 100 requests a second, 10 of them at once, and refuses more: never more than 10 in this time.
 _WINDOW_S: Final = 0.105
 _BURST: Final = 10
@@ -117,6 +119,7 @@ class KubeletBooks:
         self._next: asyncio.Task[Books] | None = None
         self._started: deque[float] = deque(maxlen=_BURST)
         self._channel: grpc.aio.Channel | None = None
+        self._warned = False
         self.lists = 0  # how many List requests were made
 
     async def read(self) -> Books:
@@ -176,7 +179,12 @@ class KubeletBooks:
     def _read_checkpoint(self) -> tuple[Entry, ...] | None:
         try:
             return parse_checkpoint(self._checkpoint.read_text())
-        except (OSError, UnavailableError):
+        except OSError:
+            return None  # a kubelet that has handed nothing out yet has none
+        except UnavailableError as error:
+            if not self._warned:
+                log.warning("init containers cannot be told apart: %s: %s", self._checkpoint, error)
+            self._warned = True
             return None
 
 

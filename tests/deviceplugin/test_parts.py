@@ -75,6 +75,18 @@ def test_a_checkpoint_of_unknown_form_is_not_read(text: str) -> None:
         parse_checkpoint(text)
 
 
+async def test_a_checkpoint_of_unknown_form_costs_init_containers_only(started: Bench) -> None:
+    started.plugin.handover.wait_s = 0.1
+    pod = bound(wire_pod("p", 3, init=(8,)), init0=0, app0=0)
+    started.api.put_pod(pod)
+    await started.kubelet.admit(pod)
+    (started.options.kubelet_root / "device-plugins" / "kubelet_internal_checkpoint").write_text("{}")
+
+    with pytest.raises(grpc.aio.AioRpcError, match="its checkpoint, where init containers are, cannot be read"):
+        await started.kubelet.run_container(pod, "init0")
+    assert (await started.kubelet.run_container(pod, "app0"))["ALIYUN_COM_GPU_MEM_CONTAINER"] == "3"
+
+
 def test_a_checkpoint_without_pods() -> None:
     assert parse_checkpoint('{"Data":{"PodDeviceEntries":null}}') == ()
 
