@@ -3,6 +3,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 import signal
 import ssl
@@ -139,6 +140,9 @@ async def _announced(cache: Cache, announcer: Announcer) -> None:
         len(cache.books.pods),
         len(cache.books.waiting),
     )
+    # what a cluster's objects make of the heap is never garbage: a full collection would only hold up a filter
+    gc.collect()
+    gc.freeze()
     await announcer.run(cache.changes)
 
 
