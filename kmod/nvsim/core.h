@@ -246,7 +246,7 @@ bool nvsim_engine_open(void);
 u32 nvsim_inject(u32 gpu, u32 xid, u32 pid);
 
 /* Texts of the proc files, through a printing function of the host. */
-typedef void (*nvsim_print)(void *to, const char *format, ...);
+typedef __printf(2, 3) void (*nvsim_print)(void *to, const char *format, ...);
 void nvsim_ledger(nvsim_print print, void *to);
 void nvsim_proc_version(nvsim_print print, void *to);
 void nvsim_proc_params(nvsim_print print, void *to);

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+from tests.vm.fixtures import vm, vm_pool
+
+__all__ = ["vm", "vm_pool"]

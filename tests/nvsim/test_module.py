@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nvsim.ko in a virtual machine: several processes, faults, ends of processes, bad ioctls, unloading."""
+
+import json
+import re
+
+import pytest
+
+from tests.vm.bench import Choice
+
+PROGRAMS = "/opt/project/tests/nvsim/programs"
+# hold PROGRAM...: starts it, waits until it says "ready"; its pid in $H, its output in /tmp/held
+HOLD = f"""
+hold() {{ rm -f /tmp/held; python3 {PROGRAMS}/"$@" > /tmp/held 2>&1 & H=$!
+	for _ in $(seq 600); do grep -q ready /tmp/held && return; sleep 0.1; done; cat /tmp/held; exit 9; }}
+"""
+CHOICE = Choice("535", "T4", cgpu=False)
+alone = pytest.mark.parametrize("vm", [pytest.param(CHOICE, id="535 on a T4")], indirect=True, scope="module")
+
+
+def ledger(text: str, kind: str) -> list[dict[str, str]]:
+    """The lines of one kind in /proc/nvsim, as words and values."""
+    rows = [line.split() for line in text.splitlines() if line.startswith(f"{kind} ")]
+    return [dict(zip(row[2::2], row[3::2], strict=False)) for row in rows]
+
+
+@alone
+def test_a_cuda_program_does_everything_in_the_module(vm) -> None:
+    """The same program as in user space, through real device nodes, mappings and pinned pages."""
+    facts = json.loads(vm.run(f"python3 {PROGRAMS}/everything.py").checked().stdout)
+
+    assert {name: value for name, value in facts.items() if value is False} == {}
+    assert facts["kernel_ms"] == pytest.approx(200, rel=0.05)
+    assert (facts["total_mib"], facts["taken_mib"], facts["given_back_mib"]) == (15109, 64, 64)
+
+
+@alone
+def test_the_process_list_shows_who_holds_memory(vm) -> None:
+    """nvidia-smi shows pid and memory, which the ledger confirms; both are gone with a killed process."""
+    shown = vm.run(HOLD + "hold hold.py; echo pid $H; nvidia-smi; cat /proc/nvsim; kill -9 $H; wait; cat /proc/nvsim").stdout
+    pid = re.search(r"pid (\d+)", shown)[1]
+    before, after = shown.split("nvsim branch")[1:]
+
+    assert re.search(rf"\b{pid} +C +.*MiB", shown)
+    assert [row["pid"] for row in ledger(before, "client")] == [pid]
+    assert ledger(after, "client") == ledger(after, "channel") == []
+    assert ledger(after, "gpu")[0]["used"] == "0"
+
+
+@alone
+def test_two_processes_share_the_engine_by_time_slices(vm) -> None:
+    """Fifty queued kernels of 10 ms each: both end after about a second, each with half the engine at any time."""
+    script = f"""rm -f /tmp/go; for n in 1 2; do python3 {PROGRAMS}/share.py 50 10000000 queued /tmp/go > /tmp/o$n & done
+	for n in 1 2; do until grep -q ready /tmp/o$n; do sleep 0.1; done; done
+	before=$(awk '/^gpu/ {{ print $NF }}' /proc/nvsim); touch /tmp/go; sleep 0.6; grep ^tsg /proc/nvsim; wait
+	echo total $(($(awk '/^gpu/ {{ print $NF }}' /proc/nvsim) - before)); cat /tmp/o1 /tmp/o2"""
+    shown = vm.run(script).checked().stdout
+    busy = [int(row["busy_ns"]) for row in ledger(shown, "tsg") if row["busy_ns"] != "0"]
+    elapsed = [float(value) for value in re.findall(r"elapsed_ms ([\d.]+)", shown)]
+
+    assert "total 1000000000" in shown
+    assert len(busy) == 2
+    assert abs(busy[0] - busy[1]) < 100_000_000  # slices differ by the start of the two programs at most
+    assert min(elapsed) > 900  # half the engine each: neither could end sooner
+
+
+@alone
+@pytest.mark.parametrize(("xid", "code"), [
+    pytest.param(31, 719, id="a page fault is 719"), pytest.param(13, 719, id="a graphics exception is 719"),
+    pytest.param(43, 719, id="a stopped channel is 719"), pytest.param(8, 702, id="a watchdog is 702"),
+])
+def test_an_injected_fault_reaches_the_waiting_call(vm, xid, code) -> None:
+    """The wait ends with CUDA's error, which sticks to the context."""
+    shown = vm.run(HOLD + f"hold hold.py; echo xid 0 {xid} $H > /proc/nvsim; wait $H; cat /tmp/held").stdout
+
+    assert shown == f"ready\nwaited {code}\nthen {code}\n"
+
+
+@alone
+def test_a_fault_spares_other_processes(vm) -> None:
+    """Only the named process dies of it; a process that is not there is refused."""
+    script = HOLD + f"""hold hold.py 3; F=$H; mv /tmp/held /tmp/first; hold hold.py; echo xid 0 31 $H > /proc/nvsim; wait $H
+	wait $F; cat /tmp/held /tmp/first; echo xid 0 31 999999 > /proc/nvsim || echo refused"""
+    shown = vm.run(script).stdout
+
+    assert shown == "ready\nwaited 719\nthen 719\nready\nwaited 0\nthen 0\nrefused\n"
+
+
+@alone
+def test_random_kills_leave_nothing(vm) -> None:
+    """Processes killed at any point of their life give back memory, objects and channels."""
+    script = f"""for n in $(seq 25); do
+	for m in 1 2; do python3 {PROGRAMS}/everything.py > /dev/null 2>&1 & eval "P$m=$!"; done
+	sleep 0.$((RANDOM % 9))$((RANDOM % 9)); sleep $((RANDOM % 3)); kill -9 $P1 $P2; wait; done; cat /proc/nvsim"""
+    shown = vm.run(script, timeout=300).checked().stdout
+
+    assert ledger(shown, "client") == ledger(shown, "channel") == ledger(shown, "tsg") == []
+    assert ledger(shown, "gpu")[0]["used"] == "0"
+
+
+@alone
+def test_random_ioctls_do_no_harm(vm) -> None:
+    """20,000 malformed calls: no report of the kernel, nothing left, and the driver still works."""
+    runs = "; ".join(f"python3 {PROGRAMS}/fuzz.py {seed} 5000" for seed in range(4))
+    shown = vm.run(f"{runs}; cat /proc/nvsim; nvidia-smi -L", timeout=300).checked().stdout
+
+    assert shown.count("done") == 4
+    assert ledger(shown, "client") == []
+    assert "GPU 0: Tesla T4" in shown
+
+
+@alone
+def test_the_module_goes_and_comes_back(vm) -> None:
+    """Unloading is refused while a file is open, and leaves no page behind (the kernel would warn)."""
+    script = HOLD + """hold hold.py; rmmod nvsim 2> /dev/null || echo busy; kill -9 $H; wait
+	for n in 1 2 3; do rmmod nvsim && load-driver; done; nvidia-smi -L"""
+    shown = vm.run(script).checked().stdout
+
+    assert shown.startswith("busy\n")
+    assert "GPU 0: Tesla T4" in shown
+
+
+@alone
+@pytest.mark.parametrize(("parameters", "want"), [
+    pytest.param("branch=440", "branch=440 is not played", id="an unknown branch"),
+    pytest.param("cards=T5", "cards=T5 is not played", id="an unknown card"),
+])
+def test_parameters_that_cannot_be_played_are_refused(vm, parameters, want) -> None:
+    """insmod fails and the log says why."""
+    shown = vm.run(f"rmmod nvsim; insmod /opt/bench/modules/nvsim.ko {parameters} || echo refused; dmesg | tail -2; load-driver").stdout
+
+    assert "refused" in shown
+    assert want in shown
