@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A CUDA program that always has work; prints its process id and its launches.
 
-    share.py KERNEL_US DEPTH SECONDS        # DEPTH kernels in flight, 1 = launch and wait
+share.py KERNEL_US DEPTH SECONDS        # DEPTH kernels in flight, 1 = launch and wait
 """
 
 import ctypes
