@@ -19,7 +19,7 @@ from cgpu.sandbox.progress import Say, step
 
 _NAMESPACE: Final = "k8s.io"
 _START_S: Final = 30
-_KEPT: Final = 2
+_KEPT: Final = 4  # another start may still be copying an older one
 
 
 def import_command(ctr: Path, archive: Path, socket: str = "") -> list[str]:
