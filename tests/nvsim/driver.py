@@ -39,19 +39,38 @@ def library() -> Path:
     def build(place: Path) -> None:
         run_checked(["make", "-s", "-C", str(SOURCES / "user"), f"OUT={place}"])
 
-    return ensure(cache_root() / "nvsim" / digest(recipe), recipe, build, "the simulated driver for user space") / "libnvsim.so"
+    return (
+        ensure(cache_root() / "nvsim" / digest(recipe), recipe, build, "the simulated driver for user space")
+        / "libnvsim.so"
+    )
 
 
 def environment(branch: str, cards: str, total_mib: str, root: str) -> dict[str, str]:
     """What a program on the simulated driver needs in its environment."""
     user_space = fetch(branch)
-    return {**os.environ, "LD_PRELOAD": str(library()), "LD_LIBRARY_PATH": str(user_space / "lib"), "NVSIM_BRANCH": branch,
-            "NVSIM_CARDS": cards, "NVSIM_TOTAL_MIB": total_mib, "NVSIM_ROOT": root, "NVSIM_LOG": f"{root}/log",
-            "PATH": f"{user_space / 'bin'}:{os.environ['PATH']}", "CUDA_CACHE_PATH": str(cache_root() / "nvsim" / "jit")}
+    return {
+        **os.environ,
+        "LD_PRELOAD": str(library()),
+        "LD_LIBRARY_PATH": str(user_space / "lib"),
+        "NVSIM_BRANCH": branch,
+        "NVSIM_CARDS": cards,
+        "NVSIM_TOTAL_MIB": total_mib,
+        "NVSIM_ROOT": root,
+        "NVSIM_LOG": f"{root}/log",
+        "PATH": f"{user_space / 'bin'}:{os.environ['PATH']}",
+        "CUDA_CACHE_PATH": str(cache_root() / "nvsim" / "jit"),
+    }
 
 
-def run(branch: str, argv: Sequence[str], *, cards: str = "T4", total_mib: str = "0", env: Mapping[str, str] | None = None,
-        timeout: float = 60) -> subprocess.CompletedProcess[str]:
+def run(
+    branch: str,
+    argv: Sequence[str],
+    *,
+    cards: str = "T4",
+    total_mib: str = "0",
+    env: Mapping[str, str] | None = None,
+    timeout: float = 60,
+) -> subprocess.CompletedProcess[str]:
     """Runs a program on a simulated machine of its own; its output, with the driver's log as `stderr`'s end."""
     with tempfile.TemporaryDirectory(prefix="nvsim-") as root:
         settings = {**environment(branch, cards, total_mib, root), **(env or {})}
@@ -62,7 +81,9 @@ def run(branch: str, argv: Sequence[str], *, cards: str = "T4", total_mib: str =
 
 
 if __name__ == "__main__":
-    result = run(sys.argv[1], sys.argv[2:], cards=os.environ.get("CARDS", "T4"), total_mib=os.environ.get("TOTAL_MIB", "0"))
+    result = run(
+        sys.argv[1], sys.argv[2:], cards=os.environ.get("CARDS", "T4"), total_mib=os.environ.get("TOTAL_MIB", "0")
+    )
     print(result.stdout, end="")
     print(result.stderr, end="", file=sys.stderr)
     sys.exit(result.returncode)

@@ -15,8 +15,17 @@ from typing import Final
 
 from tests.nvsim.driver import BRANCHES, CARDS, PROGRAMS, SOURCES, knows, run
 
-KINDS: Final = ("FILL_BYTES", "FILL_WORDS", "COPY_BYTES", "COPY_WORDS", "COPY_UNALIGNED", "COPY_ENDS", "COPY_BLOCKS", "COPY_2D",
-               "COPY_2D_UNALIGNED")
+KINDS: Final = (
+    "FILL_BYTES",
+    "FILL_WORDS",
+    "COPY_BYTES",
+    "COPY_WORDS",
+    "COPY_UNALIGNED",
+    "COPY_ENDS",
+    "COPY_BLOCKS",
+    "COPY_2D",
+    "COPY_2D_UNALIGNED",
+)
 HEAD: Final = """// SPDX-License-Identifier: GPL-2.0-only
 /*
  * Kernels that libcuda brings along, by a hash over the beginning of their code.
@@ -40,17 +49,28 @@ def fits(operation: list[str], threads: int, params: list[int]) -> set[str]:
             return {kind for kind, size in (("FILL_BYTES", 1), ("FILL_WORDS", 4)) if params[2] * size == shape[0]}
         case "copy2d":
             width, height, pitch, source_pitch = shape
-            return {kind for kind, want in (("COPY_2D", (width, height, pitch, source_pitch)),
-                                            ("COPY_2D_UNALIGNED", (height, params[3], source_pitch, height | width << 32)))
-                    if tuple(params[2:6]) == want}
+            return {
+                kind
+                for kind, want in (
+                    ("COPY_2D", (width, height, pitch, source_pitch)),
+                    ("COPY_2D_UNALIGNED", (height, params[3], source_pitch, height | width << 32)),
+                )
+                if tuple(params[2:6]) == want
+            }
     size, to, source = shape
     offset = params[0] - to
     aligned = offset >= 0 and params[1] - source == offset
-    return {kind for kind, meant in (
-        ("COPY_BYTES", aligned and offset + params[2] == size), ("COPY_WORDS", aligned and offset + 4 * params[2] == size),
-        ("COPY_UNALIGNED", (params[0] - params[2], params[2] + 4 * params[3] + params[4]) == (to, size)),
-        ("COPY_ENDS", offset == 0 and params[3] + params[4] == size), ("COPY_BLOCKS", 0 <= size - 16 * threads < 65536),
-    ) if meant}
+    return {
+        kind
+        for kind, meant in (
+            ("COPY_BYTES", aligned and offset + params[2] == size),
+            ("COPY_WORDS", aligned and offset + 4 * params[2] == size),
+            ("COPY_UNALIGNED", (params[0] - params[2], params[2] + 4 * params[3] + params[4]) == (to, size)),
+            ("COPY_ENDS", offset == 0 and params[3] + params[4] == size),
+            ("COPY_BLOCKS", 0 <= size - 16 * threads < 65536),
+        )
+        if meant
+    }
 
 
 def launches(log: str) -> Iterator[tuple[list[str], str, int, list[int]]]:
@@ -66,7 +86,9 @@ def launches(log: str) -> Iterator[tuple[list[str], str, int, list[int]]]:
 
 def learn(branch: str, card: str) -> dict[str, set[str]]:
     """The hashes that this branch uses on this card, with the kinds that fit all their launches."""
-    done = run(branch, [sys.executable, str(PROGRAMS / "calibrate.py")], cards=card, env={"NVSIM_LEARN": "1"}, timeout=300)
+    done = run(
+        branch, [sys.executable, str(PROGRAMS / "calibrate.py")], cards=card, env={"NVSIM_LEARN": "1"}, timeout=300
+    )
     if done.returncode:
         raise SystemExit(f"learn: {branch} {card} ended with {done.returncode}:\n{done.stdout}{done.stderr[-2000:]}")
     found: dict[str, set[str]] = {}
@@ -80,8 +102,10 @@ def learn(branch: str, card: str) -> dict[str, set[str]]:
 
 def table(found: dict[str, set[str]]) -> str:
     """The C file; the first kind of KINDS that fits is taken."""
-    rows = [f"\t{{ 0x{code:0>16}ull, NVSIM_{next(kind for kind in KINDS if kind in kinds)} }},\n" for code, kinds in
-            sorted(found.items(), key=lambda item: int(item[0], 16))]
+    rows = [
+        f"\t{{ 0x{code:0>16}ull, NVSIM_{next(kind for kind in KINDS if kind in kinds)} }},\n"
+        for code, kinds in sorted(found.items(), key=lambda item: int(item[0], 16))
+    ]
     return HEAD + "".join(rows) + FOOT
 
 
@@ -89,7 +113,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--show", nargs=2, metavar=("BRANCH", "CARD"), help="print what one driver does on one card")
     arguments = parser.parse_args()
-    chosen = [arguments.show] if arguments.show else [(branch, card) for branch in BRANCHES for card in CARDS if knows(branch, card)]
+    chosen = (
+        [arguments.show]
+        if arguments.show
+        else [(branch, card) for branch in BRANCHES for card in CARDS if knows(branch, card)]
+    )
     found: dict[str, set[str]] = {}
     for branch, card in chosen:
         here = learn(branch, card)
@@ -97,7 +125,9 @@ def main() -> None:
         for code, kinds in here.items():
             found[code] = found.get(code, kinds) & kinds
             if not found[code] or code == "0":
-                raise SystemExit(f"learn: {branch} {card}: kernel {code} fits no kind; look at its launches with NVSIM_LEARN=1")
+                raise SystemExit(
+                    f"learn: {branch} {card}: kernel {code} fits no kind; look at its launches with NVSIM_LEARN=1"
+                )
     if arguments.show:
         print(table(found), end="")
     else:

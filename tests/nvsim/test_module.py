@@ -37,7 +37,9 @@ def test_a_cuda_program_does_everything_in_the_module(vm) -> None:
 @alone
 def test_the_process_list_shows_who_holds_memory(vm) -> None:
     """nvidia-smi shows pid and memory, which the ledger confirms; both are gone with a killed process."""
-    shown = vm.run(HOLD + "hold hold.py; echo pid $H; nvidia-smi; cat /proc/nvsim; kill -9 $H; wait; cat /proc/nvsim").stdout
+    shown = vm.run(
+        HOLD + "hold hold.py; echo pid $H; nvidia-smi; cat /proc/nvsim; kill -9 $H; wait; cat /proc/nvsim"
+    ).stdout
     pid = re.search(r"pid (\d+)", shown)[1]
     before, after = shown.split("nvsim branch")[1:]
 
@@ -65,10 +67,15 @@ def test_two_processes_share_the_engine_by_time_slices(vm) -> None:
 
 
 @alone
-@pytest.mark.parametrize(("xid", "code"), [
-    pytest.param(31, 719, id="a page fault is 719"), pytest.param(13, 719, id="a graphics exception is 719"),
-    pytest.param(43, 719, id="a stopped channel is 719"), pytest.param(8, 702, id="a watchdog is 702"),
-])
+@pytest.mark.parametrize(
+    ("xid", "code"),
+    [
+        pytest.param(31, 719, id="a page fault is 719"),
+        pytest.param(13, 719, id="a graphics exception is 719"),
+        pytest.param(43, 719, id="a stopped channel is 719"),
+        pytest.param(8, 702, id="a watchdog is 702"),
+    ],
+)
 def test_an_injected_fault_reaches_the_waiting_call(vm, xid, code) -> None:
     """The wait ends with CUDA's error, which sticks to the context."""
     shown = vm.run(HOLD + f"hold hold.py; echo xid 0 {xid} $H > /proc/nvsim; wait $H; cat /tmp/held").stdout
@@ -79,8 +86,11 @@ def test_an_injected_fault_reaches_the_waiting_call(vm, xid, code) -> None:
 @alone
 def test_a_fault_spares_other_processes(vm) -> None:
     """Only the named process dies of it; a process that is not there is refused."""
-    script = HOLD + f"""hold hold.py 3; F=$H; mv /tmp/held /tmp/first; hold hold.py; echo xid 0 31 $H > /proc/nvsim; wait $H
+    script = (
+        HOLD
+        + f"""hold hold.py 3; F=$H; mv /tmp/held /tmp/first; hold hold.py; echo xid 0 31 $H > /proc/nvsim; wait $H
 	wait $F; cat /tmp/held /tmp/first; echo xid 0 31 999999 > /proc/nvsim || echo refused"""
+    )
     shown = vm.run(script).stdout
 
     assert shown == "ready\nwaited 719\nthen 719\nready\nwaited 0\nthen 0\nrefused\n"
@@ -112,8 +122,11 @@ def test_random_ioctls_do_no_harm(vm) -> None:
 @alone
 def test_the_module_goes_and_comes_back(vm) -> None:
     """Unloading is refused while a file is open, and leaves no page behind (the kernel would warn)."""
-    script = HOLD + """hold hold.py; rmmod nvsim 2> /dev/null || echo busy; kill -9 $H; wait
+    script = (
+        HOLD
+        + """hold hold.py; rmmod nvsim 2> /dev/null || echo busy; kill -9 $H; wait
 	for n in 1 2 3; do rmmod nvsim && load-driver; done; nvidia-smi -L"""
+    )
     shown = vm.run(script).checked().stdout
 
     assert shown.startswith("busy\n")
@@ -121,13 +134,18 @@ def test_the_module_goes_and_comes_back(vm) -> None:
 
 
 @alone
-@pytest.mark.parametrize(("parameters", "want"), [
-    pytest.param("branch=440", "branch=440 is not played", id="an unknown branch"),
-    pytest.param("cards=T5", "cards=T5 is not played", id="an unknown card"),
-])
+@pytest.mark.parametrize(
+    ("parameters", "want"),
+    [
+        pytest.param("branch=440", "branch=440 is not played", id="an unknown branch"),
+        pytest.param("cards=T5", "cards=T5 is not played", id="an unknown card"),
+    ],
+)
 def test_parameters_that_cannot_be_played_are_refused(vm, parameters, want) -> None:
     """insmod fails and the log says why."""
-    shown = vm.run(f"rmmod nvsim; insmod /opt/bench/modules/nvsim.ko {parameters} || echo refused; dmesg | tail -2; load-driver").stdout
+    shown = vm.run(
+        f"rmmod nvsim; insmod /opt/bench/modules/nvsim.ko {parameters} || echo refused; dmesg | tail -2; load-driver"
+    ).stdout
 
     assert "refused" in shown
     assert want in shown

@@ -10,12 +10,23 @@ import pytest
 from tests.nvsim.driver import BRANCHES, CARDS, PROGRAMS, knows, run
 
 CARD_MIB = {"T4": 15109, "V100": 16160, "A10": 23028, "A100": 40536, "P4": 7611, "P100": 16280, "H100": 81559}
-PRODUCT = {"T4": "Tesla T4", "V100": "Tesla V100-SXM2-16GB", "A10": "NVIDIA A10", "A100": "NVIDIA A100-SXM4-40GB", "P4": "Tesla P4",
-           "P100": "Tesla P100-PCIE-16GB", "H100": "NVIDIA H100 PCIe"}
+PRODUCT = {
+    "T4": "Tesla T4",
+    "V100": "Tesla V100-SXM2-16GB",
+    "A10": "NVIDIA A10",
+    "A100": "NVIDIA A100-SXM4-40GB",
+    "P4": "Tesla P4",
+    "P100": "Tesla P100-PCIE-16GB",
+    "H100": "NVIDIA H100 PCIe",
+}
 TIMES_MS = {"kernel_ms": 200, "three_kernels_ms": 60, "chained_ms": 40, "graph_ms": 20}
 # every branch with T4; every card with the newest branch, the oldest that knows it, and one between
-PAIRS = sorted({(branch, "T4") for branch in BRANCHES} | {("550", card) for card in CARDS} | {("535", "P4"), ("470", "A10")} |
-               {(next(branch for branch in BRANCHES if knows(branch, card)), card) for card in CARDS})
+PAIRS = sorted(
+    {(branch, "T4") for branch in BRANCHES}
+    | {("550", card) for card in CARDS}
+    | {("535", "P4"), ("470", "A10")}
+    | {(next(branch for branch in BRANCHES if knows(branch, card)), card) for card in CARDS}
+)
 
 
 def everything(branch: str, card: str) -> dict[str, object]:
@@ -25,7 +36,9 @@ def everything(branch: str, card: str) -> dict[str, object]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(("branch", "card"), [pytest.param(*pair, id=f"libcuda of {pair[0]} on a {pair[1]}") for pair in PAIRS])
+@pytest.mark.parametrize(
+    ("branch", "card"), [pytest.param(*pair, id=f"libcuda of {pair[0]} on a {pair[1]}") for pair in PAIRS]
+)
 def test_a_cuda_program_does_everything(branch: str, card: str) -> None:
     """Memory, copies, fills, kernels, streams, graphs and errors are as on a card; a kernel takes its time and no less."""
     facts = everything(branch, card)
@@ -41,13 +54,18 @@ def test_a_cuda_program_does_everything(branch: str, card: str) -> None:
 def test_nvidia_smi_shows_the_configured_cards(branch: str) -> None:
     """The table, -L, -q and --query-gpu agree on two different cards with memory as told."""
     cards = {"cards": "T4,V100", "total_mib": "15109,6043"}
-    query = run(branch, ["nvidia-smi", "--query-gpu=name,memory.total,memory.used", "--format=csv,noheader,nounits"], **cards)
+    query = run(
+        branch, ["nvidia-smi", "--query-gpu=name,memory.total,memory.used", "--format=csv,noheader,nounits"], **cards
+    )
     listed = run(branch, ["nvidia-smi", "-L"], **cards)
     table = run(branch, ["nvidia-smi"], **cards)
     full = run(branch, ["nvidia-smi", "-q"], **cards)
 
     assert query.stdout.splitlines() == ["Tesla T4, 15109, 0", "Tesla V100-SXM2-16GB, 6043, 0"]
-    assert [line.split(" (")[0] for line in listed.stdout.splitlines()] == ["GPU 0: Tesla T4", "GPU 1: Tesla V100-SXM2-16GB"]
+    assert [line.split(" (")[0] for line in listed.stdout.splitlines()] == [
+        "GPU 0: Tesla T4",
+        "GPU 1: Tesla V100-SXM2-16GB",
+    ]
     assert re.findall(r"(\d+)MiB / +(\d+)MiB", table.stdout) == [("0", "15109"), ("0", "6043")]
     assert "No running processes found" in table.stdout
     assert full.returncode == 0
@@ -62,10 +80,14 @@ def test_each_card_has_its_name_and_memory(card: str) -> None:
     assert shown.stdout.splitlines() == [f"{PRODUCT[card]}, {CARD_MIB[card]}"]
 
 
-@pytest.mark.parametrize(("branch", "card"), [
-    pytest.param("418", "A100", id="418 predates Ampere"), pytest.param("450", "A10", id="450 predates GA102"),
-    pytest.param("470", "H100", id="470 predates Hopper"),
-])
+@pytest.mark.parametrize(
+    ("branch", "card"),
+    [
+        pytest.param("418", "A100", id="418 predates Ampere"),
+        pytest.param("450", "A10", id="450 predates GA102"),
+        pytest.param("470", "H100", id="470 predates Hopper"),
+    ],
+)
 def test_a_branch_refuses_a_card_it_predates(branch: str, card: str) -> None:
     """libcuda finds no device (100), as it would with the real card."""
     done = run(branch, [sys.executable, str(PROGRAMS / "everything.py")], cards=card)
@@ -75,16 +97,32 @@ def test_a_branch_refuses_a_card_it_predates(branch: str, card: str) -> None:
 
 def test_eight_cards_work_side_by_side() -> None:
     """A program reaches the last of eight cards."""
-    done = run("535", [sys.executable, str(PROGRAMS / "everything.py"), "7"], cards="T4,V100,A10,A100,P4,P100,T4,T4", timeout=120)
+    done = run(
+        "535",
+        [sys.executable, str(PROGRAMS / "everything.py"), "7"],
+        cards="T4,V100,A10,A100,P4,P100,T4,T4",
+        timeout=120,
+    )
 
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(("settings", "want"), [
-    pytest.param({"cards": "T5"}, "cards=T5 is not played; take T4, V100, A10, A100, P4, P100 or H100", id="an unknown card"),
-    pytest.param({"cards": ",".join(["T4"] * 9)}, "cards= names 9 cards; from 1 to 8 can be played", id="too many cards"),
-    pytest.param({"env": {"NVSIM_BRANCH": "440"}}, "branch=440 is not played; take 418, 450, 460, 470, 535 or 550", id="an unknown branch"),
-])
+@pytest.mark.parametrize(
+    ("settings", "want"),
+    [
+        pytest.param(
+            {"cards": "T5"}, "cards=T5 is not played; take T4, V100, A10, A100, P4, P100 or H100", id="an unknown card"
+        ),
+        pytest.param(
+            {"cards": ",".join(["T4"] * 9)}, "cards= names 9 cards; from 1 to 8 can be played", id="too many cards"
+        ),
+        pytest.param(
+            {"env": {"NVSIM_BRANCH": "440"}},
+            "branch=440 is not played; take 418, 450, 460, 470, 535 or 550",
+            id="an unknown branch",
+        ),
+    ],
+)
 def test_what_cannot_be_played_is_refused_with_the_remedy(settings: dict[str, object], want: str) -> None:
     """The message names the value, the rule and the choices."""
     assert want in run("535", ["nvidia-smi", "-L"], **settings).stderr

@@ -13,10 +13,24 @@ PLACES = ((0, 0), (1, 0), (0, 4), (3, 3), (8, 0), (4, 4), (16, 16), (2, 6))
 class Copy2D(ctypes.Structure):
     """CUDA_MEMCPY2D."""
 
-    _fields_ = (("src_x", Size), ("src_y", Size), ("src_type", ctypes.c_uint), ("src_host", ctypes.c_void_p), ("src", Address),
-                ("src_array", ctypes.c_void_p), ("src_pitch", Size), ("dst_x", Size), ("dst_y", Size), ("dst_type", ctypes.c_uint),
-                ("dst_host", ctypes.c_void_p), ("dst", Address), ("dst_array", ctypes.c_void_p), ("dst_pitch", Size),
-                ("width", Size), ("height", Size))
+    _fields_ = (
+        ("src_x", Size),
+        ("src_y", Size),
+        ("src_type", ctypes.c_uint),
+        ("src_host", ctypes.c_void_p),
+        ("src", Address),
+        ("src_array", ctypes.c_void_p),
+        ("src_pitch", Size),
+        ("dst_x", Size),
+        ("dst_y", Size),
+        ("dst_type", ctypes.c_uint),
+        ("dst_host", ctypes.c_void_p),
+        ("dst", Address),
+        ("dst_array", ctypes.c_void_p),
+        ("dst_pitch", Size),
+        ("width", Size),
+        ("height", Size),
+    )
 
 
 def main() -> None:
@@ -41,11 +55,23 @@ def main() -> None:
             say("copy", size, hex(base + 32 * MIB + to), hex(base + source))
             cuda.call("cuMemcpyDtoD_v2", Address(base + 32 * MIB + to), Address(base + source), Size(size))
             cuda.sync()
-    for width, height, to, source, pitch, source_pitch in ((100, 33, 0, 0, 512, 1024), (1001, 100, 1, 3, 2048, 1024),
-                                                           (1000, 100, 0, 0, 2048, 1024), (1024, 64, 0, 0, 4096, 1024)):
+    for width, height, to, source, pitch, source_pitch in (
+        (100, 33, 0, 0, 512, 1024),
+        (1001, 100, 1, 3, 2048, 1024),
+        (1000, 100, 0, 0, 2048, 1024),
+        (1024, 64, 0, 0, 4096, 1024),
+    ):
         say("copy2d", width, height, pitch, source_pitch)
-        shape = Copy2D(src_type=2, src=base + source, src_pitch=source_pitch, dst_type=2, dst=base + 32 * MIB + to, dst_pitch=pitch,
-                       width=width, height=height)
+        shape = Copy2D(
+            src_type=2,
+            src=base + source,
+            src_pitch=source_pitch,
+            dst_type=2,
+            dst=base + 32 * MIB + to,
+            dst_pitch=pitch,
+            width=width,
+            height=height,
+        )
         cuda.call("cuMemcpy2D_v2", ctypes.byref(shape))
         cuda.sync()
 

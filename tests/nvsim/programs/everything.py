@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a CUDA program does, once through; prints one JSON object of facts that the test compares.
 
-    everything.py [CARD]        # index of the card
+everything.py [CARD]        # index of the card
 """
 
 import ctypes
@@ -42,7 +42,12 @@ def copies(cuda: Cuda, base: int) -> None:
     cuda.write(base + 5, PATTERN[:100])
     facts["copy_100_bytes"] = cuda.read(base + 5, 100) == PATTERN[:100]
     cuda.write(base, PATTERN)
-    for to, source, size in ((32 * MIB, 0, len(PATTERN)), (32 * MIB + 1, 3, 2 * MIB + 7), (40 * MIB + 3, 3, 5000), (40 * MIB, 1, 33)):
+    for to, source, size in (
+        (32 * MIB, 0, len(PATTERN)),
+        (32 * MIB + 1, 3, 2 * MIB + 7),
+        (40 * MIB + 3, 3, 5000),
+        (40 * MIB, 1, 33),
+    ):
         cuda.call("cuMemcpyDtoD_v2", Address(base + to), Address(base + source), Size(size))
         facts[f"device_copy_{size}"] = cuda.read(base + to, size) == PATTERN[source : source + size]
 
@@ -56,12 +61,17 @@ def fills(cuda: Cuda, base: int) -> None:
     cuda.call("cuMemsetD32_v2", Address(base), ctypes.c_uint(0xDEADBEEF), Size(100_000))
     facts["fill_words"] = cuda.read(base, 400_000) == b"\xef\xbe\xad\xde" * 100_000
     cuda.call("cuMemsetD2D8_v2", Address(base), Size(512), ctypes.c_ubyte(7), Size(100), Size(3))
-    facts["fill_rectangle"] = [cuda.read(base + 512 * row + 99, 2) for row in range(3)] == [b"\x07\xef", b"\x07\xef", b"\x07\xef"]
+    facts["fill_rectangle"] = [cuda.read(base + 512 * row + 99, 2) for row in range(3)] == [
+        b"\x07\xef",
+        b"\x07\xef",
+        b"\x07\xef",
+    ]
 
 
 def kernels(cuda: Cuda, spin: Spin) -> None:
     """Timed kernels between events, several queued, waits that sleep and waits that look."""
     stream, first, last = cuda.stream(), cuda.event(), cuda.event()
+    spin.launch(DURATION_NS // 4, stream)  # the time of the submissions themselves is hidden behind it
     cuda.call("cuEventRecord", first, stream)
     spin.launch(DURATION_NS, stream)
     cuda.call("cuEventRecord", last, stream)
@@ -120,8 +130,13 @@ def host_memory(cuda: Cuda, base: int) -> None:
 class Location(ctypes.Structure):
     """CUmemAllocationProp, as far as it is used."""
 
-    _fields_ = (("type", ctypes.c_int), ("handles", ctypes.c_int), ("place", ctypes.c_int), ("device", ctypes.c_int),
-                ("rest", ctypes.c_ubyte * 48))
+    _fields_ = (
+        ("type", ctypes.c_int),
+        ("handles", ctypes.c_int),
+        ("place", ctypes.c_int),
+        ("device", ctypes.c_int),
+        ("rest", ctypes.c_ubyte * 48),
+    )
 
 
 def virtual_memory(cuda: Cuda) -> None:
@@ -160,8 +175,14 @@ def main() -> None:
     cuda = Cuda(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
     base = memory(cuda)
     spin = Spin(cuda)
-    steps: list[Callable[[], None]] = [lambda: copies(cuda, base), lambda: fills(cuda, base), lambda: kernels(cuda, spin),
-                                       lambda: streams(cuda, spin), lambda: host_memory(cuda, base), lambda: graphs(cuda, spin)]
+    steps: list[Callable[[], None]] = [
+        lambda: copies(cuda, base),
+        lambda: fills(cuda, base),
+        lambda: kernels(cuda, spin),
+        lambda: streams(cuda, spin),
+        lambda: host_memory(cuda, base),
+        lambda: graphs(cuda, spin),
+    ]
     if cuda.has("cuMemCreate"):
         steps.append(lambda: virtual_memory(cuda))
     for step in steps:

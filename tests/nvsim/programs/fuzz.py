@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sends random ioctls to the three nodes: wrong sizes, handles, pointers, nested wrappers. The kernel is the judge.
 
-    fuzz.py SEED COUNT
+fuzz.py SEED COUNT
 """
 
 import ctypes
@@ -11,14 +11,88 @@ import random
 import struct
 import sys
 
-ESCAPES = (0x27, 0x29, 0x2A, 0x2B, 0x34, 0x35, 0x4A, 0x4D, 0x4E, 0x4F, 0x57, 0x58, 0x5E, 200, 201, 206, 207, 209, 210, 211, 212, 214,
-           215, 218, 99)
+ESCAPES = (
+    0x27,
+    0x29,
+    0x2A,
+    0x2B,
+    0x34,
+    0x35,
+    0x4A,
+    0x4D,
+    0x4E,
+    0x4F,
+    0x57,
+    0x58,
+    0x5E,
+    200,
+    201,
+    206,
+    207,
+    209,
+    210,
+    211,
+    212,
+    214,
+    215,
+    218,
+    99,
+)
 SIZES = (16, 32, 40, 48, 56, 28, 24, 184, 192, 4, 8, 20, 72, 2304, 0, 3, 560)
-CLASSES = (0, 0x41, 0x80, 0x2080, 0x40, 0x3E, 0x3F, 0x71, 0x79, 0x50A0, 0x9067, 0x90F1, 0xA06C, 0xC46F, 0xC5C0, 0xC5B5, 0xC461, 0xDE,
-           0xFFFF)
-CONTROLS = (0x101, 0x201, 0x202, 0x205, 0x214, 0x21B, 0xD01, 0x3D05, 0x3D06, 0x800201, 0x800292, 0x80170D, 0x20800110, 0x2080014A,
-            0x2080018D, 0x2080018E, 0x20801301, 0x20801303, 0x2080110B, 0x20801201, 0x2080121B, 0x20802A0A, 0xA06C0101, 0xA06C0103,
-            0xA06C0105, 0xA06F0103, 0xC36F0101, 0xC36F0108, 0x2080100A, 0x20809064, 0x12345678)
+CLASSES = (
+    0,
+    0x41,
+    0x80,
+    0x2080,
+    0x40,
+    0x3E,
+    0x3F,
+    0x71,
+    0x79,
+    0x50A0,
+    0x9067,
+    0x90F1,
+    0xA06C,
+    0xC46F,
+    0xC5C0,
+    0xC5B5,
+    0xC461,
+    0xDE,
+    0xFFFF,
+)
+CONTROLS = (
+    0x101,
+    0x201,
+    0x202,
+    0x205,
+    0x214,
+    0x21B,
+    0xD01,
+    0x3D05,
+    0x3D06,
+    0x800201,
+    0x800292,
+    0x80170D,
+    0x20800110,
+    0x2080014A,
+    0x2080018D,
+    0x2080018E,
+    0x20801301,
+    0x20801303,
+    0x2080110B,
+    0x20801201,
+    0x2080121B,
+    0x20802A0A,
+    0xA06C0101,
+    0xA06C0103,
+    0xA06C0105,
+    0xA06F0103,
+    0xC36F0101,
+    0xC36F0108,
+    0x2080100A,
+    0x20809064,
+    0x12345678,
+)
 UVM = (0x30000001, 23, 25, 27, 33, 34, 37, 39, 45, 47, 66, 68, 72, 73, 75, 2047, 999)
 
 
@@ -53,11 +127,26 @@ class Fuzzer:
         argument = self.words(size)
         if size >= 32 and self.random.random() < 0.9:
             kind = self.random.choice(CONTROLS if number == 0x2A else CLASSES)
-            struct.pack_into("<IIII", argument, 0, self.handle(), self.handle(), kind if number == 0x2A else self.handle(),
-                             0 if number == 0x2A else kind)
-            struct.pack_into("<QI", argument, 16, self.pointer(), self.random.choice((0, 4, 8, 16, 40, 268, 436, 3812, 6168, 14408, 1 << 21)))
+            struct.pack_into(
+                "<IIII",
+                argument,
+                0,
+                self.handle(),
+                self.handle(),
+                kind if number == 0x2A else self.handle(),
+                0 if number == 0x2A else kind,
+            )
+            struct.pack_into(
+                "<QI",
+                argument,
+                16,
+                self.pointer(),
+                self.random.choice((0, 4, 8, 16, 40, 268, 436, 3812, 6168, 14408, 1 << 21)),
+            )
         elif size == 16 and number == 211:
-            struct.pack_into("<IIQ", argument, 0, self.random.choice(ESCAPES), self.random.choice(SIZES), self.pointer())
+            struct.pack_into(
+                "<IIQ", argument, 0, self.random.choice(ESCAPES), self.random.choice(SIZES), self.pointer()
+            )
         return argument
 
     def fill_buffer(self) -> None:
@@ -74,8 +163,11 @@ class Fuzzer:
             size = self.random.choice(({0x29: 16, 0x2A: 32, 0x2B: 48, 0x4A: 184, 0x4E: 56}[number], size))
         self.fill_buffer()
         argument = self.escape_argument(number, size)
-        self.send(self.random.choice((self.control, self.control, self.device)), 3 << 30 | size << 16 | ord("F") << 8 | number,
-                  argument or bytearray(1))
+        self.send(
+            self.random.choice((self.control, self.control, self.device)),
+            3 << 30 | size << 16 | ord("F") << 8 | number,
+            argument or bytearray(1),
+        )
         if number == 0x2B and size >= 32:
             self.handles = [*self.handles[-60:], struct.unpack_from("<I", argument, 8)[0]]
 

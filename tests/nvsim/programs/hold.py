@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds memory and a long kernel; says "ready", waits, and prints the code with which the wait ended.
 
-    hold.py [SECONDS [MIB]]
+hold.py [SECONDS [MIB]]
 """
 
 import ctypes

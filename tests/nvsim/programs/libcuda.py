@@ -118,5 +118,7 @@ class Spin:
     def arguments(self, duration_ns: int, stream: ctypes.c_void_p | None = None) -> tuple[object, ...]:
         """What cuLaunchKernel takes; kept alive until the next call."""
         self.values = (Address(duration_ns), Address(self.out))
-        self.pointers = (ctypes.c_void_p * 2)(*(ctypes.cast(ctypes.byref(value), ctypes.c_void_p) for value in self.values))
+        self.pointers = (ctypes.c_void_p * 2)(
+            *(ctypes.cast(ctypes.byref(value), ctypes.c_void_p) for value in self.values)
+        )
         return (self.function, 4, 3, 2, 64, 1, 1, 0, stream, self.pointers, None)

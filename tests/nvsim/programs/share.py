@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs COUNT kernels of NS nanoseconds, all queued or each waited for, once a file appears; prints how long it took.
 
-    share.py COUNT NS queued|waited [FILE]        # says "ready" and waits for FILE before it begins
+share.py COUNT NS queued|waited [FILE]        # says "ready" and waits for FILE before it begins
 """
 
 import sys
