@@ -237,8 +237,8 @@ static long call_mapped(struct cgpu_call *call, struct cgpu_argpage *p)
 	unsigned long at;
 	long ret;
 
-	/* Live before the mapping exists, so that no unmapping goes unseen. */
 	atomic_set(&p->events, 0);
+	/* Live before the mapping exists, so that no unmapping goes unseen. */
 	smp_store_release(&p->live, true);
 	WRITE_ONCE(p->owner, current);
 	at = vm_mmap(p->file, 0, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED,

@@ -8,7 +8,8 @@
 
 u64 cgpu_default_memsize;
 
-/* Commands one after another, so that a folder is gone before its name comes
+/*
+ * Commands one after another, so that a folder is gone before its name comes
  * back; outside the registry's lock, which a file in that folder may want.
  */
 static DEFINE_MUTEX(commands_lock);
@@ -39,15 +40,15 @@ static int parse_word(struct create *c, char *word)
 		return -EINVAL;
 	}
 	*value = 0;
-	if (!strcmp(word, "gpu") && number < NV_MAX_DEVICES)
+	if (!strcmp(word, "gpu") && number < NV_MAX_DEVICES) {
 		c->gpu = number;
-	else if (!strcmp(word, "mem"))
+	} else if (!strcmp(word, "mem")) {
 		c->mem = number;
-	else if (!strcmp(word, "weight"))
+	} else if (!strcmp(word, "weight")) {
 		c->weight = number;
-	else if (!strcmp(word, "highprio") && number <= 1)
+	} else if (!strcmp(word, "highprio") && number <= 1) {
 		c->highprio = number;
-	else {
+	} else {
 		pr_err("create %s: %s=%llu: say gpu=N mem=BYTES weight=W highprio=0|1\n",
 		       c->id, word, number);
 		return -EINVAL;

@@ -56,23 +56,29 @@ class Api:
             _exchange(connection, "PATCH", path, change)
 
     def watch(self, path: str, deadline: float) -> Iterator[Json]:
-        """The objects of a list, then each again when it changes, until `deadline` (monotonic seconds)."""
-        listed = self.get(path)
-        yield from listed["items"]
-        version = listed["metadata"]["resourceVersion"]
-        while (left := deadline - time.monotonic()) > 0:
-            with closing(self._connect(left)) as connection:
-                seconds = max(1, int(left))
-                connection.request(
-                    "GET", f"{path}?watch=1&resourceVersion={version}&timeoutSeconds={seconds}", headers=_HEADERS
-                )
-                try:
-                    for line in connection.getresponse():
-                        event = json.loads(line)
-                        version = event["object"]["metadata"]["resourceVersion"]
-                        yield event["object"]
-                except TimeoutError:
-                    return
+        """The objects of a list, then each again when it changes, until `deadline` (monotonic seconds).
+
+        When the server ends the watch or has forgotten its start, the list is read again. Raises UnavailableError.
+        """
+        while time.monotonic() < deadline:
+            listed = self.get(path)
+            yield from listed["items"]
+            yield from self._changes(path, listed["metadata"]["resourceVersion"], deadline)
+
+    def _changes(self, path: str, version: str, deadline: float) -> Iterator[Json]:
+        """Objects as they change, until the server or the deadline ends it."""
+        left = max(1.0, deadline - time.monotonic())
+        query = f"{path}?watch=1&resourceVersion={version}&timeoutSeconds={int(left)}"
+        with closing(self._connect(left)) as connection:
+            try:
+                connection.request("GET", query, headers=_HEADERS)
+                for line in connection.getresponse():
+                    event = json.loads(line)
+                    if event.get("type") == "ERROR" or "object" not in event:
+                        return
+                    yield event["object"]
+            except (OSError, http.client.HTTPException):
+                return
 
     def _connect(self, timeout_s: float) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(self._host, self._port, timeout=timeout_s, context=self._context)

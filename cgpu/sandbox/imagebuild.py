@@ -152,9 +152,11 @@ def mirror() -> list[str]:
 
 def pip_settings() -> str:
     """The machine's pip settings that say where packages come from, as a pip.conf."""
-    listed = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, check=False
-    ).stdout
+    programs = ([sys.executable, "-m", "pip"], ["python3", "-m", "pip"])
+    told = (
+        subprocess.run([*words, "config", "list"], capture_output=True, text=True, check=False) for words in programs
+    )
+    listed = next((done.stdout for done in told if done.returncode == 0), "")
     values = {"cert": str(_CERTIFICATES / "ca-certificates.crt")} if _CERTIFICATES.is_dir() else {}
     for line in listed.splitlines():
         name, _, value = line.partition("=")

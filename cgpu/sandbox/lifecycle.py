@@ -3,11 +3,12 @@
 
 import json
 import time
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from cgpu.core.errors import CgpuError, SettingError, UnavailableError
 from cgpu.sandbox import versions
@@ -27,6 +28,7 @@ from cgpu.sandbox.store import ensure_store
 from cgpu.sandbox.teardown import remove_tree, tear_down
 
 _NODES_S: Final = 90
+_GLANCE_S: Final = 5
 _OUR_FILES: Final = frozenset(
     (
         "controller-manager.kubeconfig",
@@ -181,20 +183,33 @@ def _make_pins(folder: Path) -> None:
 
 
 def _wait_nodes(sandbox: Sandbox, plan: Plan) -> None:
-    """Return once every node is Ready with its labels. Raises UnavailableError naming those that are not."""
+    """Return once every node is Ready with its labels.
+
+    Raises UnavailableError naming those that are not, as soon as a kubelet ended or time is up.
+    """
     missing = {node.name: node for node in plan.nodes}
-    for item in sandbox.api.watch("/api/v1/nodes", time.monotonic() + _NODES_S):
-        spec = missing.get(item["metadata"]["name"])
-        if spec and is_ready(item):
-            if not spec.labels.items() <= item["metadata"].get("labels", {}).items():
-                sandbox.api.patch(f"/api/v1/nodes/{spec.name}", {"metadata": {"labels": spec.labels}})
-            del missing[spec.name]
-        if not missing:
-            return
-    words = "\n".join(
-        sandbox.units.tail(f"{name}/kubelet", 5) for name in list(missing)[:2] if name in sandbox.record.nodes
-    )
-    raise UnavailableError(f"not Ready after {_NODES_S} s: {', '.join(list(missing)[:10])}\n{words}")
+    end = time.monotonic() + _NODES_S
+    while missing and time.monotonic() < end and not _ended(sandbox, missing):
+        for item in sandbox.api.watch("/api/v1/nodes", min(end, time.monotonic() + _GLANCE_S)):
+            spec = missing.get(item["metadata"]["name"])
+            if spec and is_ready(item):
+                _label(sandbox, spec, item)
+                del missing[spec.name]
+            if not missing:
+                return
+    first = (_ended(sandbox, missing) or list(missing))[0]
+    words = sandbox.units.tail(f"{first}/kubelet", 5) if first in sandbox.record.nodes else ""
+    raise UnavailableError(f"not Ready: {', '.join(list(missing)[:10])}; of {first}:\n{words[-2000:]}")
+
+
+def _ended(sandbox: Sandbox, names: Collection[str]) -> list[str]:
+    """Those nodes whose kubelet does not run any more."""
+    return [name for name in names if name in sandbox.record.nodes and not sandbox.units.alive(f"{name}/kubelet")]
+
+
+def _label(sandbox: Sandbox, spec: NodeSpec, node: dict[str, Any]) -> None:
+    if not spec.labels.items() <= node["metadata"].get("labels", {}).items():
+        sandbox.api.patch(f"/api/v1/nodes/{spec.name}", {"metadata": {"labels": spec.labels}})
 
 
 def _keep_logs(state: Path, say: Say) -> None:

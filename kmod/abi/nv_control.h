@@ -76,6 +76,7 @@ struct nv0000_ctrl_gpu_get_id_info_params {
 	__u32 gpu_instance;
 	__s32 numa_id;
 };
+
 NV_SIZE(nv0000_ctrl_gpu_get_id_info_params, 40);
 
 struct nv0000_ctrl_gpu_get_id_info_v2_params {
@@ -88,17 +89,20 @@ struct nv0000_ctrl_gpu_get_id_info_v2_params {
 	__u32 gpu_instance;
 	__s32 numa_id;
 };
+
 NV_SIZE(nv0000_ctrl_gpu_get_id_info_v2_params, 32);
 
 struct nv0000_ctrl_gpu_get_attached_ids_params {
 	__u32 gpu_ids[NV_MAX_DEVICES];
 };
+
 NV_SIZE(nv0000_ctrl_gpu_get_attached_ids_params, 128);
 
 struct nv0000_ctrl_gpu_get_probed_ids_params {
 	__u32 gpu_ids[NV_MAX_DEVICES];
 	__u32 excluded_gpu_ids[NV_MAX_DEVICES];
 };
+
 NV_SIZE(nv0000_ctrl_gpu_get_probed_ids_params, 256);
 
 struct nv0000_ctrl_gpu_get_probed_ids_params_580 {
@@ -106,6 +110,7 @@ struct nv0000_ctrl_gpu_get_probed_ids_params_580 {
 	__u32 excluded_gpu_ids[NV_MAX_DEVICES];
 	__u32 gpu_flags[NV_MAX_DEVICES];
 };
+
 NV_SIZE(nv0000_ctrl_gpu_get_probed_ids_params_580, 384);
 
 struct nv0000_ctrl_gpu_get_pci_info_params {
@@ -114,6 +119,7 @@ struct nv0000_ctrl_gpu_get_pci_info_params {
 	__u16 bus;
 	__u16 slot;
 };
+
 NV_SIZE(nv0000_ctrl_gpu_get_pci_info_params, 12);
 
 struct nv0000_ctrl_client_get_handle_info_params {
@@ -121,12 +127,14 @@ struct nv0000_ctrl_client_get_handle_info_params {
 	__u32 index;
 	__u64 data;
 };
+
 NV_SIZE(nv0000_ctrl_client_get_handle_info_params, 16);
 
 struct nv0000_ctrl_client_share_object_params {
 	__u32 h_object;
 	struct rs_share_policy share_policy;
 };
+
 NV_SIZE(nv0000_ctrl_client_share_object_params, 16);
 
 struct nv0000_ctrl_os_unix_export_object {
@@ -135,6 +143,7 @@ struct nv0000_ctrl_os_unix_export_object {
 	__u32 h_parent;
 	__u32 h_object;
 };
+
 NV_SIZE(nv0000_ctrl_os_unix_export_object, 16);
 #define NV_EXPORT_OBJECT_TYPE_RM		1
 
@@ -143,12 +152,14 @@ struct nv0000_ctrl_os_unix_export_object_to_fd_params {
 	__s32 fd;
 	__u32 flags;
 };
+
 NV_SIZE(nv0000_ctrl_os_unix_export_object_to_fd_params, 24);
 
 struct nv0000_ctrl_os_unix_import_object_from_fd_params {
 	__s32 fd;
 	struct nv0000_ctrl_os_unix_export_object object;
 };
+
 NV_SIZE(nv0000_ctrl_os_unix_import_object_from_fd_params, 20);
 
 struct nv0000_ctrl_os_unix_get_export_object_info_params {
@@ -157,6 +168,7 @@ struct nv0000_ctrl_os_unix_get_export_object_info_params {
 	__u16 max_objects;
 	__u8 metadata[64];
 };
+
 NV_SIZE(nv0000_ctrl_os_unix_get_export_object_info_params, 76);
 
 struct nv0000_ctrl_os_unix_get_export_object_info_params_545 {
@@ -166,6 +178,7 @@ struct nv0000_ctrl_os_unix_get_export_object_info_params_545 {
 	__u16 max_objects;
 	__u8 metadata[64];
 };
+
 NV_SIZE(nv0000_ctrl_os_unix_get_export_object_info_params_545, 80);
 
 struct nv0000_ctrl_os_unix_create_export_object_fd_params {
@@ -174,6 +187,7 @@ struct nv0000_ctrl_os_unix_create_export_object_fd_params {
 	__u8 metadata[64];
 	__s32 fd;
 };
+
 NV_SIZE(nv0000_ctrl_os_unix_create_export_object_fd_params, 76);
 
 struct nv0000_ctrl_os_unix_export_objects_to_fd_params {
@@ -185,6 +199,7 @@ struct nv0000_ctrl_os_unix_export_objects_to_fd_params {
 	__u16 num_objects;
 	__u16 index;
 };
+
 NV_SIZE(nv0000_ctrl_os_unix_export_objects_to_fd_params, 2128);
 NV_AT(nv0000_ctrl_os_unix_export_objects_to_fd_params, objects, 0x4c);
 
@@ -196,6 +211,7 @@ struct nv0000_ctrl_os_unix_import_objects_from_fd_params {
 	__u16 num_objects;
 	__u16 index;
 };
+
 NV_SIZE(nv0000_ctrl_os_unix_import_objects_from_fd_params, 652);
 #define NV_IMPORT_OBJECT_TYPE_NONE		0
 #define NV_IMPORT_OBJECT_TYPE_VIDMEM		1
@@ -223,12 +239,14 @@ struct nv2080_ctrl_fb_info {
 	__u32 index;
 	__u32 data;
 };
+
 NV_SIZE(nv2080_ctrl_fb_info, 8);
 
 struct nv2080_ctrl_fb_get_info_params {
 	__u32 fb_info_list_size;
 	__u64 fb_info_list;
 };
+
 NV_SIZE(nv2080_ctrl_fb_get_info_params, 16);
 
 /* FB_GET_INFO_V2: a count and N entries; N grows with the branch. [M] [O] */
@@ -236,6 +254,7 @@ struct nv2080_ctrl_fb_get_info_v2_params {
 	__u32 fb_info_list_size;
 	struct nv2080_ctrl_fb_info fb_info_list[54];
 };
+
 NV_SIZE(nv2080_ctrl_fb_get_info_v2_params, 436);
 #define NV2080_FB_INFO_ENTRIES_418		41
 #define NV2080_FB_INFO_ENTRIES_450		47
@@ -255,6 +274,7 @@ struct nv2080_ctrl_cmd_fb_get_fb_region_fb_region_info {
 	__u8 b_protected;
 	__u8 black_list[17];
 };
+
 NV_SIZE(nv2080_ctrl_cmd_fb_get_fb_region_fb_region_info, 48);
 
 struct nv2080_ctrl_cmd_fb_get_fb_region_fb_region_info_580 {
@@ -267,12 +287,14 @@ struct nv2080_ctrl_cmd_fb_get_fb_region_fb_region_info_580 {
 	__u8 b_protected;
 	__u8 black_list[18];
 };
+
 NV_SIZE(nv2080_ctrl_cmd_fb_get_fb_region_fb_region_info_580, 56);
 
 struct nv2080_ctrl_cmd_fb_get_fb_region_info_params {
 	__u32 num_fb_regions;
 	struct nv2080_ctrl_cmd_fb_get_fb_region_fb_region_info fb_region[16];
 };
+
 NV_SIZE(nv2080_ctrl_cmd_fb_get_fb_region_info_params, 776);
 
 struct nv2080_ctrl_cmd_fb_get_fb_region_info_params_580 {
@@ -280,6 +302,7 @@ struct nv2080_ctrl_cmd_fb_get_fb_region_info_params_580 {
 	struct nv2080_ctrl_cmd_fb_get_fb_region_fb_region_info_580
 		fb_region[16];
 };
+
 NV_SIZE(nv2080_ctrl_cmd_fb_get_fb_region_info_params_580, 904);
 
 #define NV2080_GPU_MAX_PIDS			950
@@ -289,6 +312,7 @@ struct nv2080_ctrl_gpu_get_pids_params {	/* also 418's 0x800202 */
 	__u32 pid_tbl_count;
 	__u32 pid_tbl[NV2080_GPU_MAX_PIDS];
 };
+
 NV_SIZE(nv2080_ctrl_gpu_get_pids_params, 3812);
 
 struct nv2080_ctrl_gpu_pid_info_video_memory_usage_data {
@@ -299,6 +323,7 @@ struct nv2080_ctrl_gpu_pid_info_video_memory_usage_data {
 	__u64 protected_mem_shared_owned;
 	__u64 protected_mem_shared_duped;
 };
+
 NV_SIZE(nv2080_ctrl_gpu_pid_info_video_memory_usage_data, 48);
 
 struct nv2080_ctrl_gpu_pid_info {		/* from 515 */
@@ -308,6 +333,7 @@ struct nv2080_ctrl_gpu_pid_info {		/* from 515 */
 	struct nv2080_ctrl_gpu_pid_info_video_memory_usage_data data;
 	__u32 smc_subscription[2];
 };
+
 NV_SIZE(nv2080_ctrl_gpu_pid_info, 72);
 
 #define NV2080_GPU_MAX_PID_INFO			200
@@ -315,6 +341,7 @@ struct nv2080_ctrl_gpu_get_pid_info_params {
 	__u32 pid_info_list_count;
 	struct nv2080_ctrl_gpu_pid_info pid_info_list[NV2080_GPU_MAX_PID_INFO];
 };
+
 NV_SIZE(nv2080_ctrl_gpu_get_pid_info_params, 14408);
 NV_AT(nv2080_ctrl_gpu_get_pid_info_params, pid_info_list, 8);
 
@@ -327,6 +354,7 @@ struct nv2080_ctrl_gpu_pid_info_450 {		/* 450 to 470. [M] */
 	__u64 mem_shared_duped;
 	__u32 smc_subscription[2];
 };
+
 NV_SIZE(nv2080_ctrl_gpu_pid_info_450, 48);
 #define NV2080_GPU_PID_INFO_SIZE_450		9608
 
@@ -338,6 +366,7 @@ struct nv0080_ctrl_418_gpu_pid_info {		/* 418. [M] */
 	__u64 mem_shared_owned;
 	__u64 mem_shared_duped;
 };
+
 NV_SIZE(nv0080_ctrl_418_gpu_pid_info, 40);
 #define NV0080_418_GPU_PID_INFO_SIZE		8008
 
@@ -348,6 +377,7 @@ struct nv2080_ctrl_gpumon_head {
 	__u32 count;
 	__u32 tracker;
 };
+
 NV_SIZE(nv2080_ctrl_gpumon_head, 16);
 #define NV2080_GPUMON_SAMPLES			72
 #define NV2080_GPUMON_STRIDE_515		472
@@ -360,6 +390,7 @@ struct nv2080_ctrl_gpu_get_gid_info_params {
 	__u32 length;
 	__u8 data[256];
 };
+
 NV_SIZE(nv2080_ctrl_gpu_get_gid_info_params, 268);
 
 struct nv2080_ctrl_fifo_disable_channels_params {
@@ -371,11 +402,13 @@ struct nv2080_ctrl_fifo_disable_channels_params {
 	__u32 h_client_list[64];
 	__u32 h_channel_list[64];
 };
+
 NV_SIZE(nv2080_ctrl_fifo_disable_channels_params, 536);
 
 struct nva06c_ctrl_timeslice_params {
 	__u64 timeslice_us;
 };
+
 NV_SIZE(nva06c_ctrl_timeslice_params, 8);
 
 struct nva06c_ctrl_preempt_params {
@@ -383,12 +416,14 @@ struct nva06c_ctrl_preempt_params {
 	__u8 b_manual_timeout;
 	__u32 timeout_us;
 };
+
 NV_SIZE(nva06c_ctrl_preempt_params, 8);
 
 struct nva06f_ctrl_gpfifo_schedule_params {
 	__u8 b_enable;
 	__u8 b_skip_submit;
 };
+
 NV_SIZE(nva06f_ctrl_gpfifo_schedule_params, 2);
 
 struct nva06f_ctrl_gpfifo_schedule_params_580 {
@@ -396,11 +431,13 @@ struct nva06f_ctrl_gpfifo_schedule_params_580 {
 	__u8 b_skip_submit;
 	__u8 b_skip_enable;
 };
+
 NV_SIZE(nva06f_ctrl_gpfifo_schedule_params_580, 3);
 
 struct nvc36f_ctrl_cmd_gpfifo_get_work_submit_token_params {
 	__u32 work_submit_token;
 };
+
 NV_SIZE(nvc36f_ctrl_cmd_gpfifo_get_work_submit_token_params, 4);
 
 #endif

@@ -13,6 +13,7 @@ struct nvos00_parameters {			/* FREE */
 	__u32 h_object_old;
 	__u32 status;
 };
+
 NV_SIZE(nvos00_parameters, 16);
 
 struct nvos02_parameters {			/* ALLOC_MEMORY */
@@ -25,12 +26,14 @@ struct nvos02_parameters {			/* ALLOC_MEMORY */
 	__u64 limit;
 	__u32 status;
 };
+
 NV_SIZE(nvos02_parameters, 48);
 
 struct nv_ioctl_nvos02_parameters_with_fd {
 	struct nvos02_parameters params;
 	__s32 fd;
 };
+
 NV_SIZE(nv_ioctl_nvos02_parameters_with_fd, 56);
 #define NVOS02_FLAGS_LOCATION(flags)	(((flags) >> 8) & 0xf)
 #define NVOS02_FLAGS_LOCATION_VIDMEM	2
@@ -42,6 +45,7 @@ struct nvos05_parameters {			/* ALLOC_OBJECT */
 	__u32 h_class;
 	__u32 status;
 };
+
 NV_SIZE(nvos05_parameters, 20);
 
 /*
@@ -56,6 +60,7 @@ struct nvos21_parameters {
 	__u64 p_alloc_parms;
 	__u32 status;
 };
+
 NV_SIZE(nvos21_parameters, 32);
 NV_AT(nvos21_parameters, status, 0x18);
 
@@ -68,6 +73,7 @@ struct nvos21_parameters_535 {
 	__u32 params_size;
 	__u32 status;
 };
+
 NV_SIZE(nvos21_parameters_535, 32);
 NV_AT(nvos21_parameters_535, status, 0x1c);
 
@@ -80,6 +86,7 @@ struct nvos64_parameters {			/* RM_ALLOC with rights */
 	__u64 p_rights_requested;
 	__u32 status;
 };
+
 NV_SIZE(nvos64_parameters, 40);
 NV_AT(nvos64_parameters, status, 0x20);
 
@@ -94,6 +101,7 @@ struct nvos64_parameters_535 {
 	__u32 flags;
 	__u32 status;
 };
+
 NV_SIZE(nvos64_parameters_535, 48);
 NV_AT(nvos64_parameters_535, status, 0x28);
 
@@ -109,6 +117,7 @@ struct nvos30_parameters {			/* IDLE_CHANNELS */
 	__u32 timeout;
 	__u32 status;
 };
+
 NV_SIZE(nvos30_parameters, 56);
 
 /* VID_HEAP_CONTROL functions. [O] */
@@ -156,6 +165,7 @@ struct nvos32_alloc_depth {
 	__u32 attr2;
 	__u32 ctag_offset;
 };
+
 NV_SIZE(nvos32_alloc_depth, 112);
 
 struct nvos32_alloc_size {
@@ -180,6 +190,7 @@ struct nvos32_alloc_size {
 	__u32 attr2;
 	__u32 ctag_offset;
 };
+
 NV_SIZE(nvos32_alloc_size, 112);
 
 struct nvos32_alloc_tiled {
@@ -205,6 +216,7 @@ struct nvos32_alloc_tiled {
 	__u32 attr2;
 	__u32 ctag_offset;
 };
+
 NV_SIZE(nvos32_alloc_tiled, 112);
 
 struct nvos32_alloc_range {
@@ -227,6 +239,7 @@ struct nvos32_alloc_range {
 	__u32 attr2;
 	__u32 ctag_offset;
 };
+
 NV_SIZE(nvos32_alloc_range, 104);
 
 struct nvos32_free {
@@ -234,6 +247,7 @@ struct nvos32_free {
 	__u32 h_memory;
 	__u32 flags;
 };
+
 NV_SIZE(nvos32_free, 12);
 
 struct nvos32_info {
@@ -242,6 +256,7 @@ struct nvos32_info {
 	__u64 size;
 	__u64 base;
 };
+
 NV_SIZE(nvos32_info, 32);
 
 struct nvos32_parameters {			/* VID_HEAP_CONTROL, 460 on */
@@ -263,6 +278,7 @@ struct nvos32_parameters {			/* VID_HEAP_CONTROL, 460 on */
 		__u8 pad[144];
 	} data;
 };
+
 NV_SIZE(nvos32_parameters, 184);
 NV_AT(nvos32_parameters, status, 0x14);
 NV_AT(nvos32_parameters, data, 0x28);
@@ -312,6 +328,7 @@ struct nvos32_parameters_418 {
 		__u8 pad[152];
 	} data;
 };
+
 NV_SIZE(nvos32_parameters_418, 192);
 NV_AT(nvos32_parameters_418, data.alloc_size.attr, 0x40);
 NV_AT(nvos32_parameters_418, data.alloc_size.size, 0x60);
@@ -329,12 +346,14 @@ struct nvos33_parameters {			/* MAP_MEMORY */
 	__u32 status;
 	__u32 flags;
 };
+
 NV_SIZE(nvos33_parameters, 48);
 
 struct nv_ioctl_nvos33_parameters_with_fd {
 	struct nvos33_parameters params;
 	__s32 fd;
 };
+
 NV_SIZE(nv_ioctl_nvos33_parameters_with_fd, 56);
 
 struct nvos34_parameters {			/* UNMAP_MEMORY */
@@ -345,6 +364,7 @@ struct nvos34_parameters {			/* UNMAP_MEMORY */
 	__u32 status;
 	__u32 flags;
 };
+
 NV_SIZE(nvos34_parameters, 32);
 
 struct nvos39_parameters {			/* ALLOC_CONTEXT_DMA2 */
@@ -359,6 +379,7 @@ struct nvos39_parameters {			/* ALLOC_CONTEXT_DMA2 */
 	__u64 limit;
 	__u32 status;
 };
+
 NV_SIZE(nvos39_parameters, 56);
 
 struct nvos41_parameters {			/* GET_EVENT_DATA */
@@ -366,6 +387,7 @@ struct nvos41_parameters {			/* GET_EVENT_DATA */
 	__u32 more_events;
 	__u32 status;
 };
+
 NV_SIZE(nvos41_parameters, 16);
 
 struct nvos46_parameters {			/* MAP_MEMORY_DMA */
@@ -379,6 +401,7 @@ struct nvos46_parameters {			/* MAP_MEMORY_DMA */
 	__u64 dma_offset;
 	__u32 status;
 };
+
 NV_SIZE(nvos46_parameters, 56);
 
 struct nvos46_parameters_580 {
@@ -394,6 +417,7 @@ struct nvos46_parameters_580 {
 	__u64 dma_offset;
 	__u32 status;
 };
+
 NV_SIZE(nvos46_parameters_580, 64);
 
 struct nvos47_parameters {			/* UNMAP_MEMORY_DMA */
@@ -405,6 +429,7 @@ struct nvos47_parameters {			/* UNMAP_MEMORY_DMA */
 	__u64 dma_offset;
 	__u32 status;
 };
+
 NV_SIZE(nvos47_parameters, 40);
 
 struct nvos47_parameters_550 {
@@ -417,6 +442,7 @@ struct nvos47_parameters_550 {
 	__u64 size;
 	__u32 status;
 };
+
 NV_SIZE(nvos47_parameters_550, 48);
 
 struct nvos54_parameters {			/* CONTROL */
@@ -428,6 +454,7 @@ struct nvos54_parameters {			/* CONTROL */
 	__u32 params_size;
 	__u32 status;
 };
+
 NV_SIZE(nvos54_parameters, 32);
 
 struct nvos55_parameters {			/* DUP_OBJECT */
@@ -439,6 +466,7 @@ struct nvos55_parameters {			/* DUP_OBJECT */
 	__u32 flags;
 	__u32 status;
 };
+
 NV_SIZE(nvos55_parameters, 28);
 
 struct nvos56_parameters {			/* UPDATE_DEVICE_MAPPING */
@@ -449,6 +477,7 @@ struct nvos56_parameters {			/* UPDATE_DEVICE_MAPPING */
 	__u64 p_new_cpu_address;
 	__u32 status;
 };
+
 NV_SIZE(nvos56_parameters, 40);
 
 struct rs_share_policy {
@@ -457,6 +486,7 @@ struct rs_share_policy {
 	__u16 type;
 	__u8 action;
 };
+
 NV_SIZE(rs_share_policy, 12);
 
 struct nvos57_parameters {			/* SHARE */
@@ -465,6 +495,7 @@ struct nvos57_parameters {			/* SHARE */
 	struct rs_share_policy share_policy;
 	__u32 status;
 };
+
 NV_SIZE(nvos57_parameters, 24);
 
 #endif

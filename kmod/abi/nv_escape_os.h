@@ -12,6 +12,7 @@ struct nv_ioctl_xfer {
 	__u32 size;
 	__u64 ptr;
 };
+
 NV_SIZE(nv_ioctl_xfer, 16);
 
 struct nv_pci_info {
@@ -22,6 +23,7 @@ struct nv_pci_info {
 	__u16 vendor_id;
 	__u16 device_id;
 };
+
 NV_SIZE(nv_pci_info, 12);
 
 struct nv_ioctl_card_info {			/* 32 of them in one call */
@@ -36,6 +38,7 @@ struct nv_ioctl_card_info {			/* 32 of them in one call */
 	__u32 minor_number;
 	__u8 dev_name[10];
 };
+
 NV_SIZE(nv_ioctl_card_info, 72);
 NV_AT(nv_ioctl_card_info, gpu_id, 0x10);
 NV_AT(nv_ioctl_card_info, minor_number, 0x38);
@@ -59,6 +62,7 @@ struct nv_ioctl_card_info_418 {
 	__u32 minor_number;
 	__u8 dev_name[10];
 };
+
 NV_SIZE(nv_ioctl_card_info_418, 80);
 NV_AT(nv_ioctl_card_info_418, vendor_id, 0xc);
 NV_AT(nv_ioctl_card_info_418, valid, 0x10);
@@ -71,6 +75,7 @@ struct nv_ioctl_alloc_os_event {
 	__u32 fd;
 	__u32 status;
 };
+
 NV_SIZE(nv_ioctl_alloc_os_event, 16);
 
 struct nv_ioctl_alloc_os_event_418 {		/* 418 and 450. [M] */
@@ -80,6 +85,7 @@ struct nv_ioctl_alloc_os_event_418 {		/* 418 and 450. [M] */
 	__u32 fd;
 	__u32 status;
 };
+
 NV_SIZE(nv_ioctl_alloc_os_event_418, 20);
 
 struct nv_ioctl_free_os_event {
@@ -88,6 +94,7 @@ struct nv_ioctl_free_os_event {
 	__u32 fd;
 	__u32 status;
 };
+
 NV_SIZE(nv_ioctl_free_os_event, 16);
 
 struct nv_ioctl_status_code {
@@ -96,6 +103,7 @@ struct nv_ioctl_status_code {
 	__u8 slot;
 	__u32 status;
 };
+
 NV_SIZE(nv_ioctl_status_code, 12);
 
 struct nv_ioctl_rm_api_version {
@@ -103,6 +111,7 @@ struct nv_ioctl_rm_api_version {
 	__u32 reply;
 	char version_string[64];
 };
+
 NV_SIZE(nv_ioctl_rm_api_version, 72);
 #define NV_RM_API_VERSION_CMD_STRICT		0
 #define NV_RM_API_VERSION_CMD_RELAXED		'1'
@@ -113,11 +122,13 @@ NV_SIZE(nv_ioctl_rm_api_version, 72);
 struct nv_ioctl_sys_params {
 	__u64 memblock_size;
 };
+
 NV_SIZE(nv_ioctl_sys_params, 8);
 
 struct nv_ioctl_register_fd {
 	__s32 ctl_fd;
 };
+
 NV_SIZE(nv_ioctl_register_fd, 4);
 
 /* [M] 552 bytes on 418 to 470, 560 on 535 and 550 */

@@ -14,6 +14,7 @@ struct nv0005_alloc_parameters {		/* events 0x05, 0x78, 0x79 */
 	__u32 notify_index;
 	__u64 data;
 };
+
 NV_SIZE(nv0005_alloc_parameters, 24);
 
 struct nv0005_alloc_parameters_418 {		/* 418 to 470. [M] */
@@ -24,6 +25,7 @@ struct nv0005_alloc_parameters_418 {		/* 418 to 470. [M] */
 	__u32 notify_index;
 	__u64 data;
 };
+
 NV_SIZE(nv0005_alloc_parameters_418, 32);
 NV_AT(nv0005_alloc_parameters_418, notify_index, 0x10);
 NV_AT(nv0005_alloc_parameters_418, data, 0x18);
@@ -39,11 +41,13 @@ struct nv0080_alloc_parameters {
 	__u64 va_limit_internal;
 	__u32 va_mode;
 };
+
 NV_SIZE(nv0080_alloc_parameters, 56);
 
 struct nv2080_alloc_parameters {
 	__u32 sub_device_id;
 };
+
 NV_SIZE(nv2080_alloc_parameters, 4);
 
 struct nv_memory_allocation_params {		/* 0x3e 0x40 0x42 0x50a0 */
@@ -70,6 +74,7 @@ struct nv_memory_allocation_params {		/* 0x3e 0x40 0x42 0x50a0 */
 	__u32 internalflags;
 	__u32 tag;
 };
+
 NV_SIZE(nv_memory_allocation_params, 120);
 NV_AT(nv_memory_allocation_params, size, 0x40);
 NV_AT(nv_memory_allocation_params, limit, 0x58);
@@ -99,6 +104,7 @@ struct nv_memory_allocation_params_545 {
 	__u32 tag;
 	__s32 numa_node;
 };
+
 NV_SIZE(nv_memory_allocation_params_545, 128);
 
 struct nv_memory_desc_params {
@@ -107,6 +113,7 @@ struct nv_memory_desc_params {
 	__u32 address_space;
 	__u32 cache_attrib;
 };
+
 NV_SIZE(nv_memory_desc_params, 24);
 
 struct nv_channel_alloc_params {		/* the part all branches share */
@@ -134,6 +141,7 @@ struct nv_channel_alloc_params {		/* the part all branches share */
 	__u32 process_id;
 	__u32 sub_process_id;
 };
+
 NV_SIZE(nv_channel_alloc_params, 304);
 NV_AT(nv_channel_alloc_params, h_userd_memory, 0x20);
 NV_AT(nv_channel_alloc_params, userd_offset, 0x40);
@@ -148,6 +156,7 @@ struct nv_channel_group_allocation_parameters {
 	__u8 b_is_calling_context_vgpu_plugin;
 	__u8 pad[3];
 };
+
 NV_SIZE(nv_channel_group_allocation_parameters, 20);
 
 struct nv_ctxshare_allocation_parameters {
@@ -155,6 +164,7 @@ struct nv_ctxshare_allocation_parameters {
 	__u32 flags;
 	__u32 subctx_id;
 };
+
 NV_SIZE(nv_ctxshare_allocation_parameters, 12);
 
 struct nv_vaspace_allocation_parameters {
@@ -166,6 +176,7 @@ struct nv_vaspace_allocation_parameters {
 	__u32 big_page_size;
 	__u64 va_base;
 };
+
 NV_SIZE(nv_vaspace_allocation_parameters, 48);
 #define NV_VASPACE_ALLOC_SIZE_580		56
 
@@ -174,6 +185,7 @@ struct nv_memory_virtual_allocation_params {	/* 0x70 */
 	__u64 limit;
 	__u32 h_va_space;
 };
+
 NV_SIZE(nv_memory_virtual_allocation_params, 24);
 
 struct nv00f8_map {
@@ -181,6 +193,7 @@ struct nv00f8_map {
 	__u32 h_vid_mem;
 	__u32 flags;
 };
+
 NV_SIZE(nv00f8_map, 16);
 
 struct nv00f8_allocation_parameters {		/* memory fabric, until 530 */
@@ -190,6 +203,7 @@ struct nv00f8_allocation_parameters {		/* memory fabric, until 530 */
 	__u32 alloc_flags;
 	struct nv00f8_map map;
 };
+
 NV_SIZE(nv00f8_allocation_parameters, 40);
 
 struct nv00f8_allocation_parameters_535 {
@@ -199,12 +213,14 @@ struct nv00f8_allocation_parameters_535 {
 	__u32 alloc_flags;
 	struct nv00f8_map map;
 };
+
 NV_SIZE(nv00f8_allocation_parameters_535, 48);
 
 struct nv_hopper_usermode_a_params {
 	__u8 b_bar1_mapping;
 	__u8 b_priv;
 };
+
 NV_SIZE(nv_hopper_usermode_a_params, 2);
 
 #endif

@@ -51,24 +51,28 @@
 struct uvm_uuid {
 	__u8 uuid[16];
 };
+
 NV_SIZE(uvm_uuid, 16);
 
 struct uvm_initialize_params {
 	__u64 flags;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_initialize_params, 16);
 
 struct uvm_mm_initialize_params {
 	__s32 uvm_fd;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_mm_initialize_params, 8);
 
 struct uvm_is_8_supported_params {		/* 418 asks */
 	__u32 is8_supported;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_is_8_supported_params, 8);
 
 struct uvm_register_gpu_params {
@@ -80,6 +84,7 @@ struct uvm_register_gpu_params {
 	__u32 h_smc_part_ref;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_register_gpu_params, 40);
 
 struct uvm_register_gpu_params_418 {
@@ -88,12 +93,14 @@ struct uvm_register_gpu_params_418 {
 	__s32 numa_node_id;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_register_gpu_params_418, 28);
 
 struct uvm_unregister_gpu_params {
 	struct uvm_uuid gpu_uuid;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_unregister_gpu_params, 20);
 
 struct uvm_register_gpu_vaspace_params {
@@ -103,12 +110,14 @@ struct uvm_register_gpu_vaspace_params {
 	__u32 h_va_space;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_register_gpu_vaspace_params, 32);
 
 struct uvm_unregister_gpu_vaspace_params {
 	struct uvm_uuid gpu_uuid;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_unregister_gpu_vaspace_params, 20);
 
 struct uvm_register_channel_params {
@@ -120,6 +129,7 @@ struct uvm_register_channel_params {
 	__u64 length;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_register_channel_params, 56);
 
 struct uvm_unregister_channel_params {
@@ -128,6 +138,7 @@ struct uvm_unregister_channel_params {
 	__u32 h_channel;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_unregister_channel_params, 28);
 
 /*
@@ -159,6 +170,7 @@ struct uvm_gpu_mapping_attributes {		/* from 450; 32 bytes on 418 */
 	__u32 gpu_element_bits;
 	__u32 gpu_compression_type;
 };
+
 NV_SIZE(uvm_gpu_mapping_attributes, 36);
 
 struct uvm_map_external_allocation_params {
@@ -172,6 +184,7 @@ struct uvm_map_external_allocation_params {
 	__u32 h_memory;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_map_external_allocation_params, UVM_MAP_EXTERNAL_SIZE);
 NV_AT(uvm_map_external_allocation_params, rm_status, UVM_MAP_EXTERNAL_STATUS);
 
@@ -182,6 +195,7 @@ struct uvm_gpu_mapping_attributes_418 {
 	__u32 gpu_format_type;
 	__u32 gpu_element_bits;
 };
+
 NV_SIZE(uvm_gpu_mapping_attributes_418, 32);
 
 struct uvm_map_external_allocation_params_418 {
@@ -196,6 +210,7 @@ struct uvm_map_external_allocation_params_418 {
 	__u32 unknown[2];
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_map_external_allocation_params_418, UVM_MAP_EXTERNAL_SIZE_418);
 NV_AT(uvm_map_external_allocation_params_418, rm_status,
       UVM_MAP_EXTERNAL_STATUS_418);
@@ -211,6 +226,7 @@ struct uvm_map_external_allocation_params_550 {
 	__u32 h_memory;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_map_external_allocation_params_550, UVM_MAP_EXTERNAL_SIZE_550);
 NV_AT(uvm_map_external_allocation_params_550, rm_status,
       UVM_MAP_EXTERNAL_STATUS_550);
@@ -221,6 +237,7 @@ struct uvm_unmap_external_params {
 	struct uvm_uuid gpu_uuid;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_unmap_external_params, 40);
 
 struct uvm_unmap_external_params_418 {
@@ -228,6 +245,7 @@ struct uvm_unmap_external_params_418 {
 	struct uvm_uuid gpu_uuid;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_unmap_external_params_418, 32);
 
 struct uvm_create_external_range_params {
@@ -235,6 +253,7 @@ struct uvm_create_external_range_params {
 	__u64 length;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_create_external_range_params, 24);
 
 struct uvm_free_params {
@@ -242,6 +261,7 @@ struct uvm_free_params {
 	__u64 length;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_free_params, 24);
 
 struct uvm_alloc_semaphore_pool_params {
@@ -251,6 +271,7 @@ struct uvm_alloc_semaphore_pool_params {
 	__u64 gpu_attributes_count;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_alloc_semaphore_pool_params, UVM_SEMAPHORE_POOL_SIZE);
 NV_AT(uvm_alloc_semaphore_pool_params, rm_status, UVM_SEMAPHORE_POOL_STATUS);
 
@@ -261,6 +282,7 @@ struct uvm_alloc_semaphore_pool_params_418 {
 	__u64 gpu_attributes_count;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_alloc_semaphore_pool_params_418, UVM_SEMAPHORE_POOL_SIZE_418);
 NV_AT(uvm_alloc_semaphore_pool_params_418, rm_status,
       UVM_SEMAPHORE_POOL_STATUS_418);
@@ -272,6 +294,7 @@ struct uvm_alloc_semaphore_pool_params_550 {
 	__u64 gpu_attributes_count;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_alloc_semaphore_pool_params_550, UVM_SEMAPHORE_POOL_SIZE_550);
 NV_AT(uvm_alloc_semaphore_pool_params_550, rm_status,
       UVM_SEMAPHORE_POOL_STATUS_550);
@@ -281,6 +304,7 @@ struct uvm_validate_va_range_params {
 	__u64 length;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_validate_va_range_params, 24);
 
 struct uvm_read_duplication_params {		/* 44 and 45 */
@@ -288,18 +312,21 @@ struct uvm_read_duplication_params {		/* 44 and 45 */
 	__u64 length;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_read_duplication_params, 24);
 
 struct uvm_pageable_mem_access_params {
 	__u8 pageable_mem_access;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_pageable_mem_access_params, 8);
 
 struct uvm_create_range_group_params {
 	__u64 range_group_id;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_create_range_group_params, 16);
 
 struct uvm_migrate_params {
@@ -314,6 +341,7 @@ struct uvm_migrate_params {
 	__u64 user_space_length;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_migrate_params, 80);
 
 struct uvm_map_dynamic_parallelism_region_params {
@@ -322,6 +350,7 @@ struct uvm_map_dynamic_parallelism_region_params {
 	struct uvm_uuid gpu_uuid;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_map_dynamic_parallelism_region_params, 40);
 
 struct uvm_set_preferred_location_params {
@@ -330,6 +359,7 @@ struct uvm_set_preferred_location_params {
 	struct uvm_uuid preferred_location;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_set_preferred_location_params, 40);
 
 struct uvm_set_preferred_location_params_550 {
@@ -339,6 +369,7 @@ struct uvm_set_preferred_location_params_550 {
 	__s32 preferred_cpu_numa_node;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_set_preferred_location_params_550, 40);
 
 struct uvm_set_accessed_by_params {
@@ -347,6 +378,7 @@ struct uvm_set_accessed_by_params {
 	struct uvm_uuid accessed_by_uuid;
 	__u32 rm_status;
 };
+
 NV_SIZE(uvm_set_accessed_by_params, 40);
 
 #endif

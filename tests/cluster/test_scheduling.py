@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cgpu.core.annotations import allocation_of, decode_devices
-from cgpu.core.names import ANNOTATION_ALLOCATION, ANNOTATION_CORDON, ANNOTATION_DEVICES
+from cgpu.core.names import ANNOTATION_ALLOCATION, ANNOTATION_CORDON, ANNOTATION_DEVICES, SCHEDULER_NAME
 from cgpu.core.pods import claim_of, holds
 from cgpu.core.usage import holdings_of
 from cgpu.kube.objects import decode_pod
@@ -51,7 +51,13 @@ def pod(name: str, *mem: int | str, **fields: Any) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "namespace": SPACE, "labels": {"app": "test", **labels}},
-        "spec": {"terminationGracePeriodSeconds": 0, "containers": containers, **place, **fields},
+        "spec": {
+            "schedulerName": SCHEDULER_NAME,  # the older Kubernetes sets none
+            "terminationGracePeriodSeconds": 0,
+            "containers": containers,
+            **place,
+            **fields,
+        },
     }
 
 

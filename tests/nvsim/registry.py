@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The registry of what is simulated, read from the tables of the C sources into `docs/simulator.md`.
 
-    python -m tests.nvsim.registry         # writes the tables anew
+python -m tests.nvsim.registry         # writes the tables anew
 """
 
 import re
@@ -13,10 +13,26 @@ from tests.nvsim.driver import PROJECT, SOURCES
 DOCUMENT: Final = PROJECT / "docs/simulator.md"
 BEGIN, END = "<!-- tables: python -m tests.nvsim.registry -->", "<!-- end of tables -->"
 # handlers that answer OK without doing anything, and those that refuse
-ACCEPTING: Final = {"accept", "update_mapping", "unmap_memory", "rm_share", "make_nothing", "make_virtual", "NULL", "wait_for_idle"}
+ACCEPTING: Final = {
+    "accept",
+    "update_mapping",
+    "unmap_memory",
+    "rm_share",
+    "make_nothing",
+    "make_virtual",
+    "NULL",
+    "wait_for_idle",
+}
 REFUSING: Final = {"access_registry", "refuse"}
-EXECUTED_CONTROLS: Final = {"set_timeslice", "group_schedule", "channel_schedule", "preempt", "disable_channels", "export_object",
-                            "import_object"}
+EXECUTED_CONTROLS: Final = {
+    "set_timeslice",
+    "group_schedule",
+    "channel_schedule",
+    "preempt",
+    "disable_channels",
+    "export_object",
+    "import_object",
+}
 
 
 def verdict(handler: str) -> str:
@@ -39,13 +55,19 @@ def source(name: str) -> str:
 def escapes() -> list[tuple[str, ...]]:
     """Ioctls of the control and device nodes."""
     rows = re.findall(r"\{ (\w+), (\w+), \"(\w+)\", .*?, (\w+) \},", source("escape.c"))
-    return [(f"{int(number, 0)} (0x{int(number, 0):02x})", name, where.lower(), verdict(handler)) for number, where, name, handler in rows]
+    return [
+        (f"{int(number, 0)} (0x{int(number, 0):02x})", name, where.lower(), verdict(handler))
+        for number, where, name, handler in rows
+    ]
 
 
 def uvm() -> list[tuple[str, ...]]:
     """Ioctls of the UVM node."""
     rows = re.findall(r"\{ (\w+), \"(\w+)\", \w+, \w+, (\w+) \},", source("uvm.c"))
-    return [(f"0x{int(number, 0):x}" if int(number, 0) > 9999 else str(int(number, 0)), name, verdict(handler)) for number, name, handler in rows]
+    return [
+        (f"0x{int(number, 0):x}" if int(number, 0) > 9999 else str(int(number, 0)), name, verdict(handler))
+        for number, name, handler in rows
+    ]
 
 
 def classes() -> list[tuple[str, ...]]:
@@ -53,7 +75,9 @@ def classes() -> list[tuple[str, ...]]:
     rows = re.findall(r"\{ (0x[0-9a-f]+), \"(\w+)\", \d+, (\w+) \},", source("alloc.c"))
     shown = {"USERMODE": "every class ending in 61", "CHANNEL_GPFIFO": "every class ending in 6f"}
     roots = [("0x0000, 0x0001, 0x0041", "NV01_ROOT*", "executed")]
-    return roots + [(shown.get(name, f"0x{int(number, 0):04x}"), name, verdict(handler)) for number, name, handler in rows]
+    return roots + [
+        (shown.get(name, f"0x{int(number, 0):04x}"), name, verdict(handler)) for number, name, handler in rows
+    ]
 
 
 def controls() -> list[tuple[str, ...]]:
@@ -89,12 +113,22 @@ def tables() -> str:
     parts = [
         ("Ioctls of /dev/nvidiactl and /dev/nvidia<N>", table(("number", "name", "node", "here"), escapes())),
         ("Ioctls of /dev/nvidia-uvm", table(("number", "name", "here"), uvm())),
-        ("Classes", table(("class", "name", "here"), classes()) + "\n\nEvery other class is accepted: an object without effect."),
+        (
+            "Classes",
+            table(("class", "name", "here"), classes())
+            + "\n\nEvery other class is accepted: an object without effect.",
+        ),
         ("Controls", table(("number", "name", "here"), controls())),
-        ("Controls that are accepted with their parameters as they came", " ".join(f"`{number}`" for number in accepted()) +
-         "\n\nEvery other control is accepted likewise and logged once with its number and size."),
-        ("Methods that act", table(("engine", "method", "name", "here"), methods()) +
-         "\n\nEvery other method is stored in the channel's registers."),
+        (
+            "Controls that are accepted with their parameters as they came",
+            " ".join(f"`{number}`" for number in accepted())
+            + "\n\nEvery other control is accepted likewise and logged once with its number and size.",
+        ),
+        (
+            "Methods that act",
+            table(("engine", "method", "name", "here"), methods())
+            + "\n\nEvery other method is stored in the channel's registers.",
+        ),
     ]
     return "\n\n".join(f"### {heading}\n\n{body}" for heading, body in parts)
 

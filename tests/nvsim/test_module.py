@@ -88,7 +88,7 @@ def test_a_fault_spares_other_processes(vm) -> None:
     """Only the named process dies of it; a process that is not there is refused."""
     script = (
         HOLD
-        + f"""hold hold.py 3; F=$H; mv /tmp/held /tmp/first; hold hold.py; echo xid 0 31 $H > /proc/nvsim; wait $H
+        + """hold hold.py 3; F=$H; mv /tmp/held /tmp/first; hold hold.py; echo xid 0 31 $H > /proc/nvsim; wait $H
 	wait $F; cat /tmp/held /tmp/first; echo xid 0 31 999999 > /proc/nvsim || echo refused"""
     )
     shown = vm.run(script).stdout

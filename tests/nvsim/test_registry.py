@@ -13,8 +13,18 @@ def test_the_document_shows_the_tables_of_the_sources() -> None:
 
 def test_every_row_of_the_sources_is_found() -> None:
     """Rows that the patterns would miss would be missing from the document too, so they are counted otherwise."""
-    counts = {name: sum(line.startswith("\t{ ") and line != "\t{ }" for line in registry.source(name).splitlines())
-              for name in ("escape.c", "uvm.c", "alloc.c", "method_host.c", "method_copy.c", "method_compute.c", "reply_engine.c")}
+    counts = {
+        name: sum(line.startswith("\t{ ") and line != "\t{ }" for line in registry.source(name).splitlines())
+        for name in (
+            "escape.c",
+            "uvm.c",
+            "alloc.c",
+            "method_host.c",
+            "method_copy.c",
+            "method_compute.c",
+            "reply_engine.c",
+        )
+    }
 
     assert counts["escape.c"] == len(registry.escapes())
     assert counts["uvm.c"] == len(registry.uvm())

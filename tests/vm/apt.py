@@ -61,9 +61,10 @@ def run(argv: list[str], env: Mapping[str, str] | None = None, cwd: Path | None 
         stderr=subprocess.STDOUT,
     )
     if done.returncode:
-        raise BenchError(
-            f"`{' '.join(argv)}` ended with {done.returncode}:\n" + "\n".join(done.stdout.splitlines()[-20:])
-        )
+        lines = done.stdout.splitlines()
+        # a compiler's errors are what counts, however many warnings follow them
+        shown = [line for line in lines if ": error: " in line or ": fatal error: " in line][:10] or lines[-20:]
+        raise BenchError(f"`{' '.join(argv)}` ended with {done.returncode}:\n" + "\n".join(shown))
     return done.stdout
 
 

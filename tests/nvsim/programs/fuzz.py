@@ -157,7 +157,8 @@ class Fuzzer:
     def step(self) -> None:
         if self.random.random() < 0.2:
             self.fill_buffer()
-            return self.send(self.uvm, self.random.choice(UVM), self.buffer)
+            self.send(self.uvm, self.random.choice(UVM), self.buffer)
+            return
         number, size = self.random.choice(ESCAPES), self.random.choice(SIZES)
         if number in (0x29, 0x2A, 0x2B, 0x4A, 0x4E):
             size = self.random.choice(({0x29: 16, 0x2A: 32, 0x2B: 48, 0x4A: 184, 0x4E: 56}[number], size))
