@@ -138,7 +138,10 @@ def boot(choice: Choice, folder: Path) -> Machine:
         if choice.branch != NO_DRIVER:
             loaded = machine.run("load-driver")
             if loaded.code:
-                raise BenchError(f"the driver of branch {choice.branch} does not load:\n{loaded.stdout}{loaded.stderr}")
+                said = machine.run("dmesg | tail -n 10").stdout
+                raise BenchError(
+                    f"the driver of branch {choice.branch} does not load:\n{loaded.stdout}{loaded.stderr}{said}"
+                )
     except BaseException:
         machine.stop()
         raise
