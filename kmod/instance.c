@@ -5,6 +5,7 @@
 #include <linux/slab.h>
 #include "cgpu.h"
 
+/* Which instances and shares exist, and the settings of the GPUs. */
 DEFINE_MUTEX(cgpu_registry_lock);
 LIST_HEAD(cgpu_insts);
 

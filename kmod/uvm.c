@@ -11,12 +11,11 @@
  */
 #include <linux/file.h>
 #include <linux/mm.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include "cgpu.h"
 #include "compat.h"
-
-#define MIB			(1ULL << 20)
 
 /**
  * struct request - one request of the UVM driver
@@ -93,7 +92,7 @@ static void drop_range(struct cgpu_file *f, struct cgpu_range *r)
 static bool admit_managed(struct cgpu_file *f, u64 length)
 {
 	u64 most = charges_managed() ? U64_MAX :
-		   cgpu_managed_free_mib * MIB;
+		   cgpu_managed_free_mib * (u64)SZ_1M;
 
 	return length <= most && f->managed <= most - length &&
 	       cgpu_charge(f->node->inst, paying_gpu(f), length);

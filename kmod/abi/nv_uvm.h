@@ -212,8 +212,7 @@ struct uvm_map_external_allocation_params_418 {
 };
 
 NV_SIZE(uvm_map_external_allocation_params_418, UVM_MAP_EXTERNAL_SIZE_418);
-NV_AT(uvm_map_external_allocation_params_418, rm_status,
-      UVM_MAP_EXTERNAL_STATUS_418);
+NV_AT(uvm_map_external_allocation_params_418, rm_status, UVM_MAP_EXTERNAL_STATUS_418);
 
 struct uvm_map_external_allocation_params_550 {
 	__u64 base;
@@ -228,8 +227,7 @@ struct uvm_map_external_allocation_params_550 {
 };
 
 NV_SIZE(uvm_map_external_allocation_params_550, UVM_MAP_EXTERNAL_SIZE_550);
-NV_AT(uvm_map_external_allocation_params_550, rm_status,
-      UVM_MAP_EXTERNAL_STATUS_550);
+NV_AT(uvm_map_external_allocation_params_550, rm_status, UVM_MAP_EXTERNAL_STATUS_550);
 
 struct uvm_unmap_external_params {
 	__u64 base;
@@ -284,8 +282,7 @@ struct uvm_alloc_semaphore_pool_params_418 {
 };
 
 NV_SIZE(uvm_alloc_semaphore_pool_params_418, UVM_SEMAPHORE_POOL_SIZE_418);
-NV_AT(uvm_alloc_semaphore_pool_params_418, rm_status,
-      UVM_SEMAPHORE_POOL_STATUS_418);
+NV_AT(uvm_alloc_semaphore_pool_params_418, rm_status, UVM_SEMAPHORE_POOL_STATUS_418);
 
 struct uvm_alloc_semaphore_pool_params_550 {
 	__u64 base;
@@ -296,8 +293,7 @@ struct uvm_alloc_semaphore_pool_params_550 {
 };
 
 NV_SIZE(uvm_alloc_semaphore_pool_params_550, UVM_SEMAPHORE_POOL_SIZE_550);
-NV_AT(uvm_alloc_semaphore_pool_params_550, rm_status,
-      UVM_SEMAPHORE_POOL_STATUS_550);
+NV_AT(uvm_alloc_semaphore_pool_params_550, rm_status, UVM_SEMAPHORE_POOL_STATUS_550);
 
 struct uvm_validate_va_range_params {
 	__u64 base;

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The module in a virtual machine with the simulated driver, looked at through /proc, nvidia-smi and libcuda."""
+
+import json
+from typing import Final
+
+import pytest
+
+from tests.vm.bench import Choice
+from tests.vm.machine import Machine
+
+MIB: Final = 1 << 20
+SHARE: Final = "cccccccccccc"
+PREPARE: Final = f"""
+set -e
+cd /proc/cgpu_km
+if [ -e 0/{SHARE} ]; then umount /run/cgpu/{SHARE} 2>/dev/null || :; echo "destroy {SHARE}" > inst_ctl; fi
+"""
+MOUNTED: Final = f"""
+mkdir -p /run/cgpu/{SHARE}; mount -t cgpufs -o id={SHARE} cgpu /run/cgpu/{SHARE}
+inside() {{ unshare -m bash -c "for f in /run/cgpu/{SHARE}/nvidia*; do mount --bind \\$f /dev/\\$(basename \\$f); done; $*"; }}
+"""
+LEAVE: Final = f'cd /; umount /run/cgpu/{SHARE}; echo "destroy {SHARE}" > /proc/cgpu_km/inst_ctl'
+REFUSALS: Final = [
+    pytest.param(
+        f"create {SHARE} gpu=0 mem=1048576", "inst_ctl", "File exists", "has a share of GPU 0 already", id="twice"
+    ),
+    pytest.param(
+        "create aaa gpu=0 mem=1125899906842624", "inst_ctl", "No space left", "ask less", id="more than the card"
+    ),
+    pytest.param("create aaa gpu=9 mem=1048576", "inst_ctl", "Invalid argument", "there is no GPU 9", id="no such GPU"),
+    pytest.param("create aaa gpu=0 mem=0", "inst_ctl", "Invalid argument", "more than 0", id="no memory"),
+    pytest.param("create aaa gpu=0 mem=1048576 weight=26", "inst_ctl", "Invalid argument", "within 1..25", id="weight"),
+    pytest.param(
+        "create a/b gpu=0 mem=1048576", "inst_ctl", "Invalid argument", "letters, digits", id="a name with a slash"
+    ),
+    pytest.param("make aaa", "inst_ctl", "Invalid argument", "say create", id="unknown command"),
+    pytest.param("7", "0/policy", "Invalid argument", "policies", id="policy 7"),
+    pytest.param("26", "0/max_inst", "Invalid argument", "1 to 25", id="26 instances"),
+    pytest.param("10", "0/max_inst", "resource busy", "instances exist", id="max_inst while one exists"),
+    pytest.param("19", "0/prio_ratio", "Invalid argument", "20 to 99", id="prio_ratio 19"),
+    pytest.param("99", f"0/{SHARE}/weight", "Invalid argument", "free_weight", id="weight 99"),
+    pytest.param("2", f"0/{SHARE}/highprio", "Invalid argument", "0 or 1", id="highprio 2"),
+    pytest.param("word", f"0/{SHARE}/memsize", "Invalid argument", "a number is wanted", id="memsize word"),
+]
+
+
+def output(vm: Machine, script: str) -> str:
+    result = vm.run(script, timeout=300)
+    text = result.stdout + result.stderr
+    assert result.code == 0, text
+    return text
+
+
+@pytest.mark.parametrize("vm", [Choice("450"), Choice("535")], indirect=True, ids=["450", "535"], scope="module")
+def test_nvidia_smi_shows_the_limit(vm: Machine) -> None:
+    text = output(
+        vm, f'{PREPARE} echo "create {SHARE} gpu=0 mem={6043 * MIB}" > inst_ctl {MOUNTED} inside nvidia-smi; {LEAVE}'
+    )
+    assert "0MiB /  6043MiB" in text
+
+
+def test_a_cuda_program_runs_within_its_share(vm: Machine) -> None:
+    program = "python3 /opt/project/tests/nvsim/programs/everything.py"
+    text = output(
+        vm,
+        f'{PREPARE} echo "create {SHARE} gpu=0 mem={6043 * MIB}" > inst_ctl {MOUNTED} inside {program}; cat inst_ctl; {LEAVE}',
+    )
+    facts = json.loads(next(line for line in text.splitlines() if line.startswith("{")))
+    false = [name for name, value in facts.items() if value is False]
+    assert (facts["total_mib"], facts["totals_agree"], facts["too_much"], false) == (6043, True, True, [])
+    assert f"{SHARE} gpu=0 inst=0 mem={6043 * MIB} used=0 " in text
+
+
+@pytest.mark.parametrize(("words", "file", "error", "reason"), REFUSALS)
+def test_refusals_have_an_error_and_a_reason(vm: Machine, words: str, file: str, error: str, reason: str) -> None:
+    text = output(
+        vm,
+        f"""{PREPARE} echo "create {SHARE} gpu=0 mem={MIB}" > inst_ctl
+dmesg -C; (echo "{words}" > {file}) 2>&1 && echo ACCEPTED; dmesg; echo "destroy {SHARE}" > inst_ctl""",
+    )
+    assert (error in text, reason in text, "ACCEPTED" in text) == (True, True, False), text
+
+
+def test_a_mounted_instance_stays_and_the_module_too(vm: Machine) -> None:
+    text = output(
+        vm,
+        f"""{PREPARE} echo "create {SHARE} gpu=0 mem={MIB}" > inst_ctl {MOUNTED}
+(echo "destroy {SHARE}" > inst_ctl) 2>&1 || echo KEPT; rmmod cgpu_km 2>&1 || echo HELD; {LEAVE}; ls /proc/cgpu_km/0""",
+    )
+    assert ("KEPT" in text, "HELD" in text, SHARE in text.splitlines()) == (True, True, False), text
+
+
+def test_weights_choose_policy_2_until_somebody_writes_one(vm: Machine) -> None:
+    text = output(
+        vm,
+        f"""{PREPARE} rmmod cgpu_km; load-cgpu; cd /proc/cgpu_km
+cat 0/policy; echo "create {SHARE} gpu=0 mem={MIB} weight=2" > inst_ctl; cat 0/policy 0/free_weight
+echo "destroy {SHARE}" > inst_ctl; cat 0/policy 0/free_weight""",
+    )
+    assert text.split() == ["1", "2", "18", "1", "20"]
