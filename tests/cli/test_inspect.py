@@ -232,9 +232,11 @@ async def test_watching_asks_again_until_it_is_interrupted(cluster: Cluster) -> 
     async def looked_twice() -> bool:
         return cluster.lists >= 6  # three a look: nodes, pods, plugins
 
-    await eventually(looked_twice)
-    process.send_signal(signal.SIGINT)
-    out, err = await process.communicate()
+    try:
+        await eventually(looked_twice, seconds=60)
+    finally:
+        process.send_signal(signal.SIGINT)
+        out, err = await process.communicate()
 
     assert (process.returncode, err.decode()) == (130, "")
     assert "11/52 (21%)" in out.decode()
