@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from tests.vm import packages
-from tests.vm.cache import cache_root, ensure, file_digest
+from tests.vm.cache import cache_root, ensure, file_digest, say
 from tests.vm.errors import BenchError
 from tests.vm.image import GUEST, folder_disk, kernel_disks, project_disk, root_disk, squash
-from tests.vm.kernels import build_modules, fetch
+from tests.vm.kernels import build_modules, fetch, flavour_of
 from tests.vm.machine import Hardware, Machine
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
@@ -72,11 +72,14 @@ def modules_of(choice: Choice) -> list[Path]:
 
 def driver_settings(choice: Choice) -> str:
     """What the guest's `load-driver` reads."""
+    load_product = choice.cgpu and flavour_of(choice.kernel).product
+    if choice.cgpu and not load_product:
+        say(f"the product's module refuses Linux {choice.kernel}: it is there but not loaded (load-cgpu shows why)")
     settings = {
         "BRANCH": choice.branch,
         "CARDS": choice.cards,
         "TOTAL_MIB": choice.total_mib or "",
-        "CGPU": str(int(choice.cgpu)),
+        "CGPU": str(int(load_product)),
     }
     return "".join(f"{name}={value}\n" for name, value in settings.items())
 

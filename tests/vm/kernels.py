@@ -27,14 +27,18 @@ SOURCES: Final = ("*.c", "*.h", "*.S", "*.sh", "Kbuild", "Makefile")
 
 @dataclass(frozen=True, slots=True)
 class Flavour:
-    """Where a kernel comes from: a suite of Debian and the package that stands for its newest image."""
+    """Where a kernel comes from: a suite of Debian and the package that stands for its newest image.
+
+    `product` tells whether the product's module accepts it: before Linux 5.11 it refuses to load, with its reason.
+    """
 
     suite: str
     image: str = "linux-image-cloud-amd64"
+    product: bool = True
 
 
 FLAVOURS: Final = {
-    "5.10": Flavour("bullseye"),
+    "5.10": Flavour("bullseye", product=False),
     "6.1": Flavour("bookworm"),
     "6.12": Flavour("bookworm-backports"),
     "debug": Flavour("bookworm", debug_kernel.SOURCE),

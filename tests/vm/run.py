@@ -4,7 +4,7 @@
     python -m tests.vm.run SCRIPT          # what `make vm-run SCRIPT=...` calls
     python -m tests.vm.run shell           # what `make vm-shell` calls; leave with Ctrl-]
 
-BRANCH (418 450 460 470 535 550, or none), CARDS (a comma list), TOTAL_MIB, KERNEL, CUDA=1, MEMORY (MiB) and TIMEOUT
+BRANCH (418 450 460 470 535 550, or none), CARDS (a comma list), TOTAL_MIB, KERNEL, CGPU=0, CUDA=1, MEMORY (MiB) and TIMEOUT
 (seconds) choose, as environment variables or options. The script's output is ours; its exit code too.
 """
 
@@ -33,6 +33,7 @@ def parse_choice(arguments: argparse.Namespace) -> Choice:
         cards=arguments.cards,
         kernel=arguments.kernel,
         total_mib=arguments.total_mib or None,
+        cgpu=arguments.cgpu != "0",
         cuda=arguments.cuda not in ("", "0"),
         memory_mib=arguments.memory,
     )
@@ -98,6 +99,7 @@ def main(argv: list[str] | None = None) -> int:
         ("cards", "T4"),
         ("kernel", "6.1"),
         ("total-mib", ""),
+        ("cgpu", "1"),
         ("cuda", ""),
         ("memory", "2048"),
         ("timeout", "900"),
