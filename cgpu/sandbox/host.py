@@ -187,8 +187,12 @@ def kill_hard(process: int) -> None:
 
 
 def is_zombie(process: int) -> bool:
-    """Whether a process is gone or waits only to be collected by its parent."""
+    """Whether a process is gone or waits only to be collected by its parent.
+
+    Its first thread may look like that while the others are still ending and hold its files and ports.
+    """
     try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] in {"Z", "X"}
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        return state in {"Z", "X"} and len(list(Path(f"/proc/{process}/task").iterdir())) <= 1
     except OSError:
         return True
