@@ -240,8 +240,10 @@ static u32 disable_channels(struct nvsim_control *control)
 		if (!client || client->owner != control->file)
 			return NV_ERR_INVALID_CLIENT;
 		object = nvsim_object_find(client, get32(control->params, 280 + 4 * i));
+		if (object && object->tsg)
+			object->tsg->disabled = disable;
 		if (!object || !object->channel)
-			return NV_ERR_NOT_FOUND;
+			continue;
 		object->channel->disabled = disable;
 		nvsim_channel_ready(object->channel);
 	}
