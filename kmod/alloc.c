@@ -420,7 +420,7 @@ long cgpu_esc_memory(struct cgpu_file *f, u32 cmd, u32 size, void __user *arg)
 
 /* ---- VID_HEAP_CONTROL ---- */
 
-/**
+/*
  * struct heap_layout - where an allocation's figures stand
  * @size: bytes of the arguments, which tell the branch's layout
  * @function: the allocation function

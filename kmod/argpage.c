@@ -49,7 +49,7 @@ struct cgpu_argpage {
 	atomic_t events;
 };
 
-/**
+/*
  * struct on_worker - a call made by a kernel worker
  *
  * Its table of descriptors is the kernel's own, which no container can see;

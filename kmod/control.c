@@ -9,7 +9,7 @@
 #include <linux/uaccess.h>
 #include "cgpu.h"
 
-/**
+/*
  * struct fd_control - a control whose parameters name a descriptor
  * @cmd: the control
  * @fd_at: where

@@ -12,7 +12,7 @@ typedef long (*escape_fn)(struct cgpu_file *f, u32 cmd, u32 size,
 
 enum where { CTL = 1, DEV = 2, ANY = CTL | DEV };
 
-/**
+/*
  * struct escape - one row
  * @nr: number
  * @where: on which kind of file

@@ -66,7 +66,7 @@ def test_a_cuda_program_runs_within_its_share(vm: Machine) -> None:
         vm,
         f'{PREPARE} echo "create {SHARE} gpu=0 mem={6043 * MIB}" > inst_ctl {MOUNTED} inside {program}; cat inst_ctl; {LEAVE}',
     )
-    facts = json.loads(next(line for line in text.splitlines() if line.startswith("{")))
+    facts = json.JSONDecoder().raw_decode(text[text.index("{") :])[0]
     false = [name for name, value in facts.items() if value is False]
     assert (facts["total_mib"], facts["totals_agree"], facts["too_much"], false) == (6043, True, True, [])
     assert f"{SHARE} gpu=0 inst=0 mem={6043 * MIB} used=0 " in text
