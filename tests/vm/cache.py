@@ -69,8 +69,9 @@ def ensure(place: Path, recipe: object, build: Callable[[Path], None], what: str
             return place
         say(f"building {what} (kept in {place})")
         started = time.monotonic()
+        for stale in place.parent.glob(f".{place.name}.[0-9]*"):  # of a build that was killed: we hold its lock
+            shutil.rmtree(stale, ignore_errors=True)
         scratch = place.with_name(f".{place.name}.{os.getpid()}")
-        shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
         try:
             build(scratch)

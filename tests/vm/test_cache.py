@@ -29,6 +29,15 @@ def test_a_build_that_fails_leaves_what_was_there(tmp_path):
     assert [path.name for path in tmp_path.iterdir() if path.name != ".thing.lock"] == ["thing"]
 
 
+def test_what_a_killed_build_left_is_removed_by_the_next(tmp_path):
+    (tmp_path / ".thing.1234").mkdir()
+    (tmp_path / ".thing.more.1234").mkdir()
+
+    ensure(tmp_path / "thing", ["one"], build_text("first"), "thing")
+
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == [".thing.more.1234", "thing"]
+
+
 def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
     monkeypatch.setenv("CGPU_CACHE", str(tmp_path))
     assert cache_root() == tmp_path
