@@ -56,5 +56,10 @@ def test_every_source_file_says_its_licence() -> None:
     assert bare == []
 
 
+def _is_kernel_code(path: Path) -> bool:
+    """All of kmod/, and the modules that tests load."""
+    return path.is_relative_to(ROOT / "kmod") or "MODULE_LICENSE" in path.read_text()
+
+
 def _head(path: Path) -> str:
     return "\n".join(path.read_text().splitlines()[:3])
