@@ -6,13 +6,10 @@
  */
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include "cgpu.h"
+#include "grant.h"
 
 /* The driver rounds up to its page size, never by more than this. */
 #define ROUNDING_MOST		(4ULL << 20)
-
-#define U32_AT(p, at)		(*(u32 *)((u8 *)(p) + (at)))
-#define U64_AT(p, at)		(*(u64 *)((u8 *)(p) + (at)))
 
 static void free_handle(struct cgpu_file *f, u32 client, u32 parent, u32 handle)
 {
@@ -62,23 +59,14 @@ long cgpu_esc_free(struct cgpu_file *f, u32 cmd, u32 size, void __user *arg)
 }
 
 /**
- * struct grant - memory that was charged for a call in progress
- * @gpu: the GPU's minor
- * @bytes: charged, 0 = nothing
- * @client: of the handle
- * @parent: of the handle
- * @handle: known before the call
+ * cgpu_grant_begin() - charge memory before the driver is asked
+ * @f: the control file
+ * @g: what is wanted
+ *
+ * Context: process; f->lock is held.
+ * Return: an RM status.
  */
-struct grant {
-	int gpu;
-	u64 bytes;
-	u32 client;
-	u32 parent;
-	u32 handle;
-};
-
-/* Charges; the answer is an RM status. */
-static u32 begin(struct cgpu_file *f, struct grant *g)
+u32 cgpu_grant_begin(struct cgpu_file *f, struct grant *g)
 {
 	if (cgpu_known(f, g->client, g->handle))
 		return NV_ERR_INSERT_DUPLICATE_NAME;
@@ -88,11 +76,17 @@ static u32 begin(struct cgpu_file *f, struct grant *g)
 	       NV_OK : NV_ERR_NO_MEMORY;
 }
 
-/*
+/**
+ * cgpu_grant_undo() - the driver refused, or the table has no room
+ * @f: the control file
+ * @g: what was charged
+ *
  * Whatever the caller's memory says now, the handle must not exist before its
  * charge is dropped.
+ *
+ * Context: process; f->lock is held.
  */
-static void undo(struct cgpu_file *f, struct grant *g)
+void cgpu_grant_undo(struct cgpu_file *f, struct grant *g)
 {
 	if (!g->bytes)
 		return;
@@ -100,8 +94,15 @@ static void undo(struct cgpu_file *f, struct grant *g)
 	cgpu_uncharge_bytes(f->node->inst, g->gpu, g->bytes);
 }
 
-/* The size that the driver gave: believed upwards only, and not far. */
-static void add_rounding(struct cgpu_file *f, struct grant *g, u64 limit)
+/**
+ * cgpu_grant_add_rounding() - the size that the driver gave
+ * @f: the control file
+ * @g: what was charged
+ * @limit: last byte, as the driver told; believed upwards only, and not far
+ *
+ * Context: process; f->lock is held.
+ */
+void cgpu_grant_add_rounding(struct cgpu_file *f, struct grant *g, u64 limit)
 {
 	u64 actual = limit + 1;
 
@@ -112,12 +113,21 @@ static void add_rounding(struct cgpu_file *f, struct grant *g, u64 limit)
 	g->bytes = actual;
 }
 
-static int commit(struct cgpu_file *f, struct grant *g, struct cgpu_obj *what)
+/**
+ * cgpu_grant_commit() - the driver agreed: the object holds the charge
+ * @f: the control file
+ * @g: what was charged
+ * @what: the object
+ *
+ * Context: process; f->lock is held.
+ * Return: 0 or an errno, and then nothing is left.
+ */
+int cgpu_grant_commit(struct cgpu_file *f, struct grant *g, struct cgpu_obj *what)
 {
 	int ret = cgpu_track(f, what, g->bytes, NULL);
 
 	if (ret)
-		undo(f, g);
+		cgpu_grant_undo(f, g);
 	return ret;
 }
 
@@ -245,7 +255,7 @@ static int prepare_memory(struct cgpu_file *f, struct alloc *a, struct grant *g,
 	if (!g->handle)
 		g->handle = cgpu_new_handle(f);
 	a->args.head.h_object_new = g->handle;
-	*status = begin(f, g);
+	*status = cgpu_grant_begin(f, g);
 	if (*status)
 		g->bytes = 0;
 	return 0;
@@ -298,8 +308,8 @@ static int finish_alloc(struct cgpu_file *f, struct alloc *a, struct grant *g)
 	}
 	note_channel(&what, a);
 	if (a->limit_at)
-		add_rounding(f, g, U64_AT(a->nested, a->limit_at));
-	return commit(f, g, &what);
+		cgpu_grant_add_rounding(f, g, U64_AT(a->nested, a->limit_at));
+	return cgpu_grant_commit(f, g, &what);
 }
 
 static int give_back(const struct alloc *a, void __user *arg)
@@ -338,7 +348,7 @@ static long run_alloc(struct cgpu_file *f, u32 cmd, struct alloc *a,
 	ret = cgpu_call(&call);
 	head->h_class = class;
 	if (ret || U32_AT(&a->args, a->status_at))
-		undo(f, &g);
+		cgpu_grant_undo(f, &g);
 	else
 		ret = finish_alloc(f, a, &g);
 	return ret ?: give_back(a, arg);
@@ -415,174 +425,5 @@ long cgpu_esc_memory(struct cgpu_file *f, u32 cmd, u32 size, void __user *arg)
 	cgpu_view_of(f, minor, &v);
 	mutex_unlock(&f->node->inst->lock);
 	args.params.limit = v.limit - 1;
-	return copy_to_user(arg, &args, size) ? -EFAULT : 0;
-}
-
-/* ---- VID_HEAP_CONTROL ---- */
-
-/*
- * struct heap_layout - where an allocation's figures stand
- * @size: bytes of the arguments, which tell the branch's layout
- * @function: the allocation function
- * @attr: its attributes
- * @bytes: what is asked
- * @limit: what was given, less one
- */
-static const struct heap_layout {
-	u32 size, function, attr, bytes, limit;
-} heap_layouts[] = {
-#define HEAP(type, nr, member)						\
-	{ sizeof(struct type), nr, offsetof(struct type, data.member.attr), \
-	  offsetof(struct type, data.member.size),			\
-	  offsetof(struct type, data.member.limit) }
-	HEAP(nvos32_parameters, NVOS32_FUNCTION_ALLOC_SIZE, alloc_size),
-	HEAP(nvos32_parameters, NVOS32_FUNCTION_ALLOC_DEPTH,
-	     alloc_depth_width_height),
-	HEAP(nvos32_parameters, NVOS32_FUNCTION_ALLOC_TILED_PITCH,
-	     alloc_tiled_pitch_height),
-	HEAP(nvos32_parameters, NVOS32_FUNCTION_ALLOC_SIZE_RANGE,
-	     alloc_size_range),
-	HEAP(nvos32_parameters_418, NVOS32_FUNCTION_ALLOC_SIZE, alloc_size),
-};
-
-static const struct heap_layout *heap_layout_of(u32 size, u32 function)
-{
-	int i;
-
-	for (i = 0; i < ARRAY_SIZE(heap_layouts); i++)
-		if (heap_layouts[i].size == size &&
-		    heap_layouts[i].function == function)
-			return &heap_layouts[i];
-	return NULL;
-}
-
-/* Functions that neither make nor move GPU memory. */
-static bool is_harmless(u32 function)
-{
-	return function == NVOS32_FUNCTION_FREE ||
-	       function == NVOS32_FUNCTION_INFO ||
-	       function == NVOS32_FUNCTION_GET_MEM_ALIGNMENT ||
-	       function == NVOS32_FUNCTION_ALLOC_OS_DESC;
-}
-
-static bool is_vidmem(const struct nvos32_parameters *args,
-		      const struct heap_layout *l)
-{
-	u32 attr = U32_AT(args, l->attr);
-
-	return !(args->data.alloc_size.flags & NVOS32_FLAGS_VIRTUAL) &&
-	       NVOS32_ATTR_LOCATION(attr) == NVOS32_ATTR_LOCATION_VIDMEM;
-}
-
-static u32 begin_heap(struct cgpu_file *f, struct nvos32_parameters *args,
-		      const struct heap_layout *l, struct grant *g)
-{
-	struct nvos32_alloc_size *alloc = &args->data.alloc_size;
-	u32 status;
-
-	if (!(alloc->flags & NVOS32_FLAGS_MEMORY_HANDLE_PROVIDED) ||
-	    !alloc->h_memory) {
-		alloc->h_memory = alloc->h_memory ?: cgpu_new_handle(f);
-		alloc->flags |= NVOS32_FLAGS_MEMORY_HANDLE_PROVIDED;
-	}
-	g->handle = alloc->h_memory;
-	g->bytes = U64_AT(args, l->bytes);
-	status = begin(f, g);
-	if (status)
-		g->bytes = 0;
-	return status;
-}
-
-static void tell_heap(struct cgpu_file *f, struct nvos32_parameters *args,
-		      int gpu)
-{
-	struct cgpu_view v;
-
-	if (gpu < 0)
-		return;
-	mutex_lock(&f->node->inst->lock);
-	cgpu_view_of(f, gpu, &v);
-	mutex_unlock(&f->node->inst->lock);
-	args->total = v.limit;
-	args->free = v.limit > v.used ? v.limit - v.used : 0;
-	args->data.info.size = min(args->data.info.size, args->free);
-	args->data.info.base = 0;
-}
-
-static int finish_heap(struct cgpu_file *f, struct nvos32_parameters *args,
-		       const struct heap_layout *l, struct grant *g,
-		       u32 function, u32 freed)
-{
-	struct cgpu_obj what = {
-		.client = g->client, .parent = g->parent, .gpu = g->gpu,
-		.class = g->bytes ? NV01_MEMORY_LOCAL_USER : NV01_MEMORY_SYSTEM,
-	};
-
-	if (function == NVOS32_FUNCTION_FREE)
-		cgpu_untrack(f, g->client, freed);
-	if (function == NVOS32_FUNCTION_INFO)
-		tell_heap(f, args, g->gpu);
-	if (!l)
-		return 0;
-	args->total = 0;
-	args->free = 0;
-	what.handle = g->bytes ? g->handle : args->data.alloc_size.h_memory;
-	add_rounding(f, g, U64_AT(args, l->limit));
-	return commit(f, g, &what);
-}
-
-static long run_heap(struct cgpu_file *f, u32 cmd, u32 size,
-		     struct nvos32_parameters *args)
-{
-	const struct heap_layout *l = heap_layout_of(size, args->function);
-	struct cgpu_call call = {
-		.f = f, .cmd = cmd, .args = args, .size = size,
-	};
-	struct grant g = {
-		.client = args->h_root, .parent = args->h_object_parent,
-		.gpu = cgpu_gpu_of(f, args->h_root, args->h_object_parent),
-	};
-	u32 function = args->function, freed = args->data.free.h_memory;
-	long ret;
-
-	args->status = NV_OK;
-	if (!l && !is_harmless(function))
-		args->status = NV_ERR_NOT_SUPPORTED;
-	else if (l && is_vidmem(args, l))
-		args->status = begin_heap(f, args, l, &g);
-	if (args->status)
-		return 0;
-	ret = cgpu_call(&call);
-	if (!ret && !args->status)
-		return finish_heap(f, args, l, &g, function, freed);
-	undo(f, &g);
-	return ret;
-}
-
-/**
- * cgpu_esc_heap() - RM_VID_HEAP_CONTROL
- * @f: the control file
- * @cmd: the ioctl
- * @size: bytes of its arguments
- * @arg: the arguments
- *
- * Context: process; f->lock is held.
- * Return: 0 or an errno.
- */
-long cgpu_esc_heap(struct cgpu_file *f, u32 cmd, u32 size, void __user *arg)
-{
-	union {
-		struct nvos32_parameters now;
-		struct nvos32_parameters_418 old;
-	} args;
-	long ret;
-
-	if (size != sizeof(args.now) && size != sizeof(args.old))
-		return -EINVAL;
-	if (copy_from_user(&args, arg, size))
-		return -EFAULT;
-	ret = run_heap(f, cmd, size, &args.now);
-	if (ret)
-		return ret;
 	return copy_to_user(arg, &args, size) ? -EFAULT : 0;
 }
