@@ -21,10 +21,15 @@ BUSY = 600
 facts: dict[str, object] = {}
 
 
+def device() -> int:
+    """The index of the card that the command line names, else the first."""
+    return int(sys.argv[1]) if len(sys.argv) > 1 else 0
+
+
 def memory(cuda: Cuda) -> int:
     """Totals, and what allocations take from the free memory."""
     total = Size()
-    cuda.call("cuDeviceTotalMem_v2", ctypes.byref(total), 0)
+    cuda.call("cuDeviceTotalMem_v2", ctypes.byref(total), device())
     free, shown = cuda.memory()
     facts["total_mib"] = total.value // MIB
     facts["totals_agree"] = total.value == shown
@@ -141,12 +146,12 @@ class Location(ctypes.Structure):
 
 def virtual_memory(cuda: Cuda) -> None:
     """Memory without an address, mapped, filled and exported; not in the oldest branch."""
-    properties, grain, handle, address = Location(1, 1, 1, 0), Size(), Address(), Address()
+    properties, grain, handle, address = Location(1, 1, 1, device()), Size(), Address(), Address()
     cuda.call("cuMemGetAllocationGranularity", ctypes.byref(grain), ctypes.byref(properties), 0)
     cuda.call("cuMemCreate", ctypes.byref(handle), grain, ctypes.byref(properties), Address(0))
     cuda.call("cuMemAddressReserve", ctypes.byref(address), grain, Size(0), Address(0), Address(0))
     cuda.call("cuMemMap", address, grain, Size(0), handle, Address(0))
-    access = (ctypes.c_int * 3)(1, 0, 3)
+    access = (ctypes.c_int * 3)(1, device(), 3)
     cuda.call("cuMemSetAccess", address, grain, access, Size(1))
     cuda.call("cuMemsetD32_v2", address, ctypes.c_uint(0x1234), Size(grain.value // 4))
     facts["mapped"] = cuda.read(address.value, grain.value) == b"\x34\x12\0\0" * (grain.value // 4)
@@ -172,7 +177,7 @@ def graphs(cuda: Cuda, spin: Spin) -> None:
 
 
 def main() -> None:
-    cuda = Cuda(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+    cuda = Cuda(device())
     base = memory(cuda)
     spin = Spin(cuda)
     steps: list[Callable[[], None]] = [
