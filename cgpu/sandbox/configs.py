@@ -130,7 +130,8 @@ def kubelet(binary: str, node: str, address: str) -> list[str]:
 
 
 def kubelet_config(record: Record, node: str) -> str:
-    """KubeletConfiguration; eviction and cgroup enforcement stay off: nodes share one machine's disk and memory."""
+    """KubeletConfiguration. Pods get cgroups below the node's, so that the sandbox can end them; eviction and limits
+    of the node stay off: nodes share one machine's disk and memory."""
     return _json(
         {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -138,7 +139,7 @@ def kubelet_config(record: Record, node: str) -> str:
             "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
             "cgroupDriver": "cgroupfs",
             "cgroupRoot": f"/{record.cgroup}/{node}",
-            "cgroupsPerQOS": False,
+            "cgroupsPerQOS": True,
             "enforceNodeAllocatable": [],
             "failCgroupV1": False,
             "failSwapOn": False,

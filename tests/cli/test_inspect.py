@@ -225,8 +225,10 @@ def test_a_wrong_argument_is_named(argv: list[str], want: str, capsys: pytest.Ca
 
 
 async def test_watching_asks_again_until_it_is_interrupted(cluster: Cluster) -> None:
+    # a suite in the background of a shell inherits an ignored SIGINT: the command gets the default back, as on a terminal
+    words = ("env", "--default-signal=INT", COMMAND, "--watch", "0.1")
     process = await asyncio.create_subprocess_exec(
-        COMMAND, "--watch", "0.1", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
 
     async def looked_twice() -> bool:

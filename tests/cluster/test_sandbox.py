@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cgpu.core.errors import SettingError
-from cgpu.sandbox.host import CgroupTree, kill_hard
+from cgpu.sandbox.host import CgroupTree, is_zombie, kill_hard
 from cgpu.sandbox.lifecycle import Plan, down, up
 from cgpu.sandbox.record import Records
 from cgpu.sandbox.sandbox import Sandbox, kubectl, status
@@ -126,14 +126,34 @@ def test_a_node_has_files_of_its_own(second: Sandbox) -> None:
     assert "memMiB" in second.node_exec("node-1", ["cat", "/etc/cgpu/cards.yaml"])
 
 
+def container_processes(sandbox: Sandbox) -> list[int]:
+    """The first process of every container of the first node, as the runtime knows it."""
+    listed = sandbox.node_exec("node-1", [str(sandbox.programs["ctr"]), "--namespace=k8s.io", "tasks", "list"])
+    found = [int(row.split()[1]) for row in listed.splitlines()[1:]]
+    assert len(found) >= 2, listed
+    return found
+
+
+def test_down_ends_the_containers_of_pods_that_nobody_deleted(state: Path) -> None:
+    made = up(Plan(state, default_nodes(1)), silent)
+    run_pod(made)
+    began = container_processes(made)
+
+    down(state, silent)
+
+    assert [process for process in began if not is_zombie(process)] == []
+
+
 def test_down_after_kill_9_of_everything_leaves_the_machine_as_found(state: Path) -> None:
     made = up(Plan(state, default_nodes(1)), silent)
     run_pod(made)
+    began = container_processes(made)
     for process in CgroupTree.of_machine(made.record.cgroup).processes():
         kill_hard(process)
 
     down(state, silent)
 
+    assert [process for process in began if not is_zombie(process)] == []
     assert traces(made.record.name, state) == []
 
 
