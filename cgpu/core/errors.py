@@ -8,6 +8,7 @@ CgpuError
 │   ├── AnnotationError   an annotation that cannot be read
 │   ├── LabelError        a node or pod label outside its values
 │   ├── MemoryRuleError   the variables ALIYUN_COM_GPU_MEM_* contradict each other
+│   ├── ContainerError    a container asks for what the runtime wrapper may not or cannot give it
 │   └── SettingError      a setting, flag or file of ours
 ├── PlacementError        no card takes the claim at this moment
 └── UnavailableError      something outside does not answer or refuses
@@ -44,6 +45,10 @@ class LabelError(InputError):
 
 class MemoryRuleError(InputError):
     """The variables ALIYUN_COM_GPU_MEM_* of a container contradict each other."""
+
+
+class ContainerError(InputError):
+    """A container asks for what the runtime wrapper may not or cannot give it."""
 
 
 class SettingError(InputError):

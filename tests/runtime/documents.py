@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Documents as Docker writes them (recorded from Docker 20.10, 26.1 and 29, cut to what the wrapper reads), and cards."""
+
+from typing import Any, Final
+
+from cgpu.runtime.request import HostGpu
+
+T4: Final = (HostGpu(0, 0, "GPU-aaaa", 15109),)
+A10: Final = tuple(HostGpu(index, 3 - index, f"GPU-{index}", 23028) for index in range(4))
+MAJORS: Final = frozenset({195, 510, 511})
+DENY_ALL: Final = {"allow": False, "access": "rwm"}
+DOCKER_RULES: Final = [
+    DENY_ALL,
+    {"allow": True, "type": "c", "major": 1, "minor": 5, "access": "rwm"},
+    {"allow": True, "type": "c", "access": "m"},
+    {"allow": True, "type": "b", "access": "m"},
+]
+NULL: Final = {"path": "/dev/fuse", "type": "c", "major": 10, "minor": 229}
+HOOK: Final = {
+    "path": "/usr/bin/nvidia-container-runtime-hook",
+    "args": ["nvidia-container-runtime-hook", "prestart"],
+}
+
+
+def node(path: str, major: int, minor: int) -> dict[str, Any]:
+    """A device entry."""
+    return {"path": path, "type": "c", "major": major, "minor": minor, "fileMode": 0o666}
+
+
+def rule(major: int, minor: int, access: str = "rwm") -> dict[str, Any]:
+    """A rule that allows one device."""
+    return {"allow": True, "type": "c", "major": major, "minor": minor, "access": access}
+
+
+def document(
+    env: dict[str, str] | None = None,
+    devices: list[dict[str, Any]] | None = None,
+    rules: list[dict[str, Any]] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """A container's config.json."""
+    return {
+        "ociVersion": "1.0.2",
+        "process": {"args": ["sh"], "env": ["PATH=/bin", *(f"{key}={value}" for key, value in (env or {}).items())]},
+        "root": {"path": "rootfs"},
+        "mounts": [{"destination": "/dev", "type": "tmpfs", "source": "tmpfs"}],
+        "linux": {
+            "cgroupsPath": "/docker/0123",
+            "devices": devices or [],
+            "resources": {"devices": DOCKER_RULES + (rules or [])},
+        },
+    } | more
