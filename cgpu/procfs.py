@@ -91,6 +91,11 @@ class CgpuProc:
         lines = self._read(self.path / "inst_ctl").splitlines()
         return tuple(parse_instance(line) for line in lines if line.strip())
 
+    def instances_of(self, id_: str) -> tuple[Instance, ...]:
+        """One instance on each of its GPUs, none when there is no such. Raises UnavailableError as `instances` does."""
+        lines = self._read(self.path / "inst_ctl").splitlines()
+        return tuple(parse_instance(line) for line in lines if line.startswith(f"{id_} "))
+
     def create(self, id_: str, gpu: int, mem: int, weight: int | None = None, highprio: bool = False) -> None:
         """Make an instance on one GPU (NVIDIA minor) with `mem` bytes. Raises UnavailableError with the kernel's reason."""
         if not _ID.fullmatch(id_):

@@ -42,7 +42,7 @@ def test_an_unknown_flag_is_a_usage_error(command: str) -> None:
 def test_the_wheel_holds_our_three_packages_and_nothing_else(wheel: zipfile.ZipFile) -> None:
     tops = {name.split("/")[0] for name in wheel.namelist()}
 
-    assert {"cgpu", "deviceplugin", "extender"} == {top for top in tops if not top.endswith(".dist-info")}
+    assert {"cgpu", "deviceplugin", "extender"} == {top for top in tops if not top.endswith((".dist-info", ".data"))}
 
 
 def test_every_source_file_says_its_licence() -> None:
@@ -63,3 +63,9 @@ def _is_kernel_code(path: Path) -> bool:
 
 def _head(path: Path) -> str:
     return "\n".join(path.read_text().splitlines()[:3])
+
+
+def test_the_wheel_brings_the_front_of_the_runtime_as_it_is(wheel: zipfile.ZipFile) -> None:
+    (script,) = [name for name in wheel.namelist() if name.endswith(".data/scripts/cgpu-runtime")]
+
+    assert wheel.read(script) == (ROOT / "cgpu/runtime/front.sh").read_bytes()

@@ -30,7 +30,7 @@ ID_LENGTH: Final = 12
 
 
 class Call(NamedTuple):
-    """What the caller wants. `words`: the command line as it came; options that were not given are empty."""
+    """What the caller wants. `words`: the command line as it came, for `runtime`; options that were not given are empty."""
 
     words: tuple[str, ...]
     command: str
@@ -39,9 +39,10 @@ class Call(NamedTuple):
     root: str
     log: str
     log_format: str
+    runtime: str
 
 
-def parse(words: Sequence[str]) -> Call:
+def parse(words: Sequence[str], runtime: str = "runc") -> Call:
     """Reads a runtime's command line; what it does not know it leaves to the runtime to complain about."""
     plain: list[str] = []
     values: dict[str, str] = {}
@@ -60,6 +61,7 @@ def parse(words: Sequence[str]) -> Call:
         root=values.get("--root", ""),
         log=values.get("--log", ""),
         log_format=values.get("--log-format", ""),
+        runtime=runtime,
     )
 
 

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The part of `cgpu-runtime` that thinks: creation of a container, and the end of one that has an instance.
+
+Its sh front starts it as `python -I -m cgpu.runtime RUNTIME WORDS...` for those commands only; RUNTIME is runc or crun.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NoReturn
+
+from cgpu.core.errors import CgpuError, UnavailableError
+from cgpu.procfs import CgpuProc
+from cgpu.runtime.arguments import BUNDLED, Call, instance_of, parse
+from cgpu.runtime.config import Config, config_path, read_config
+from cgpu.runtime.create import Tools, prepare, read_document, write_document
+from cgpu.runtime.host import Paths
+from cgpu.runtime.instances import Instances
+
+NOT_FOUND: Final = 127
+
+
+def main(argv: Sequence[str] | None = None, tools: Tools | None = None) -> int:
+    """Runs one command; returns its exit status, or never when the runtime takes over."""
+    runtime, *words = sys.argv[1:] if argv is None else argv
+    call = parse(words, runtime)
+    try:
+        given = tools or _tools(read_config(config_path()))
+        if call.command in BUNDLED:
+            return _create(call, given)
+        if call.command == "delete":
+            return _delete(call, given)
+        _become(call)
+    except CgpuError as error:
+        return _tell(call, error)
+
+
+def _tools(config: Config) -> Tools:
+    paths = Paths()
+    kernel = CgpuProc(paths.proc)
+    return Tools(config, paths, kernel, Instances(kernel, paths.run), _log(config.log_file))
+
+
+def _create(call: Call, tools: Tools) -> int:
+    _clear(tools)
+    bundle = Path(call.bundle)
+    edited = prepare(call, read_document(bundle), tools)
+    if edited is None:
+        _become(call)
+    id_ = instance_of(call.container)
+    if not tools.instances.has(id_):
+        write_document(bundle, edited)
+        _become(call)
+    try:
+        write_document(bundle, edited)
+        status = _run(call)
+    except CgpuError:
+        tools.instances.end(id_)
+        raise
+    if status:
+        tools.instances.end(id_)
+    return status
+
+
+def _delete(call: Call, tools: Tools) -> int:
+    status = _run(call)
+    id_ = instance_of(call.container)
+    if status == 0 and tools.instances.has(id_):
+        try:
+            tools.instances.end(id_)
+        except UnavailableError as error:  # the container is gone: a failure would make Docker keep it
+            tools.say(f"{id_}: its instance stays until the next container is made: {error}")
+    return status
+
+
+def _clear(tools: Tools) -> None:
+    """Ends what a killed wrapper or daemon left; the next creation tries again what does not go now."""
+    for id_ in tools.instances.leftovers():
+        try:
+            tools.instances.end(id_)
+            tools.say(f"{id_}: its container is gone without a word; its instance is ended")
+        except UnavailableError as error:
+            tools.say(f"{id_}: its container is gone, but its instance stays: {error}")
+
+
+def _run(call: Call) -> int:
+    """The runtime as a child, with our files and signals; its exit status as a shell gives it."""
+    child = os.fork()
+    if not child:
+        try:
+            _become(call)
+        finally:
+            os._exit(NOT_FOUND)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xFF
+
+
+def _become(call: Call) -> NoReturn:
+    try:
+        os.execvp(call.runtime, [call.runtime, *call.words])  # noqa: S606 - the runtime takes our place
+    except OSError as error:
+        sys.stderr.write(f"cgpu-runtime: {call.runtime}: {error.strerror}; set runtime in /etc/cgpu/config.toml\n")
+        sys.exit(NOT_FOUND)
+
+
+def _tell(call: Call, error: CgpuError) -> int:
+    """Where Docker, containerd and Podman look: the file that --log names, and standard error."""
+    text = f"cgpu: {error}"
+    sys.stderr.write(f"{text}\n")
+    if call.log:
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        entry = json.dumps({"level": "error", "msg": text, "time": stamp}) if call.log_format == "json" else text
+        with suppress(OSError), Path(call.log).open("a") as log:
+            log.write(entry + "\n")
+    with suppress(CgpuError):
+        _log(read_config(config_path()).log_file)(f"{call.container[:12]}: refused: {error}")
+    return 1
+
+
+def _log(path: str) -> Callable[[str], None]:
+    def say(text: str) -> None:
+        if path:
+            with suppress(OSError), Path(path).open("a") as log:
+                log.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n")
+
+    return say
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this machine has: cards and the driver's files, asked once after a boot and kept in /run/cgpu/cards.json.
+
+Asking NVIDIA's library takes a tenth of a second and more; a container start must not. What was kept is asked anew when
+the boot, the driver's version or the list of its cards differs.
+"""
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cgpu.runtime.libraries import HostFile, discover
+from cgpu.runtime.request import HostGpu
+
+NVIDIA_MAJOR: Final = 195
+_FORM: Final = 1  # of cards.json
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Folders of the host; tests give others."""
+
+    proc: Path = Path("/proc")
+    dev: Path = Path("/dev")
+    run: Path = Path("/run/cgpu")
+    root: Path = Path("/")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The cards in index order, and the driver's files that a container may need."""
+
+    gpus: tuple[HostGpu, ...]
+    files: tuple[HostFile, ...]
+
+
+def nvidia_majors(proc: Path) -> frozenset[int]:
+    """Majors of every device of NVIDIA's driver: 195, and those that the kernel hands out (unified memory, caps)."""
+    found = {NVIDIA_MAJOR}
+    try:
+        text = (proc / "devices").read_text()
+    except OSError:
+        return frozenset(found)
+    for line in text.splitlines():
+        number, _, name = line.strip().partition(" ")
+        if number.isdecimal() and name.startswith("nvidia"):
+            found.add(int(number))
+    return frozenset(found)
+
+
+def driver_version(proc: Path) -> str:
+    """Such as 535.261.03: the first word of the driver's line that is a version; "" when no driver is loaded."""
+    try:
+        words = (proc / "driver/nvidia/version").read_text().split()
+    except OSError:
+        return ""
+    return next((word for word in words if word[:1].isdigit() and "." in word), "")
+
+
+def scan_nvml() -> tuple[HostGpu, ...]:
+    """The cards as NVIDIA's library lists them. Raises UnavailableError."""
+    from cgpu.core.health import HealthBook  # noqa: PLC0415 - slow to import, and needed once after a boot
+    from cgpu.gpus import NvmlGpus  # noqa: PLC0415
+
+    return tuple(HostGpu(gpu.index, gpu.minor, gpu.uuid, gpu.total_mib) for gpu in NvmlGpus(HealthBook()).scan())
+
+
+def read_host(paths: Paths, scan: Callable[[], Sequence[HostGpu]] = scan_nvml) -> Host:
+    """Cards and files, from cards.json while it is true. Raises UnavailableError when the driver does not answer."""
+    kept = paths.run / "cards.json"
+    stamp = _stamp(paths.proc)
+    found = _read(kept, stamp)
+    if found is None:
+        found = Host(tuple(scan()), tuple(discover(paths.root, driver_version(paths.proc))))
+        _write(kept, stamp, found)
+    return found
+
+
+def _stamp(proc: Path) -> list[Any]:
+    try:
+        cards = sorted(card.name for card in (proc / "driver/nvidia/gpus").iterdir())
+    except OSError:
+        cards = []
+    try:
+        boot = (proc / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        boot = ""
+    return [_FORM, boot, driver_version(proc), cards]
+
+
+def _read(path: Path, stamp: list[Any]) -> Host | None:
+    try:
+        kept = json.loads(path.read_bytes())
+        if kept["stamp"] != stamp:
+            return None
+        return Host(tuple(HostGpu(**card) for card in kept["cards"]), tuple(HostFile(**file) for file in kept["files"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # absent, half-written by a power cut, or of another version: asked anew
+
+
+def _write(path: Path, stamp: list[Any], host: Host) -> None:
+    document = {
+        "stamp": stamp,
+        "cards": [
+            {"index": gpu.index, "minor": gpu.minor, "uuid": gpu.uuid, "total_mib": gpu.total_mib} for gpu in host.gpus
+        ],
+        "files": [{"source": file.source, "name": file.name, "capability": file.capability} for file in host.files],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".cards.{os.getpid()}.tmp")
+    temporary.write_text(json.dumps(document))
+    temporary.replace(path)

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Instances of containers: made before the container, ended after it, and never left behind.
+
+What stands behind a container is written down first (/run/cgpu/<id>.json), then made in the kernel, then mounted. Whoever
+finds the note can therefore end everything, however far the making came.
+"""
+
+import ctypes
+import errno
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cgpu.core.errors import UnavailableError
+from cgpu.procfs import CgpuProc, Instance
+from cgpu.runtime.request import Request
+from cgpu.runtime.spec import Node
+
+_DETACH: Final = 2  # MNT_DETACH of umount2(2)
+_BUSY_S: Final = 2.0  # the kernel frees the mounts of a container that has just ended in the background
+_PAUSE_S: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose an instance is: the container, the folder where its runtime keeps it, and the process that makes it."""
+
+    runtime: str
+    container: str
+    state: str
+    maker: int
+
+
+def mount_cgpufs(id_: str, folder: Path) -> None:
+    """Mount an instance's nodes. Raises OSError."""
+    _libc("mount", b"cgpu", os.fsencode(folder), b"cgpufs", 0, f"id={id_}".encode())
+
+
+def unmount(folder: Path) -> None:
+    """Unmount, if anything is mounted. Raises OSError."""
+    try:
+        _libc("umount2", os.fsencode(folder), _DETACH)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOENT):
+            raise
+
+
+def _libc(name: str, *arguments: Any) -> None:
+    if getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+class Instances:
+    """The instances of this host, as far as the runtime wrapper made them."""
+
+    def __init__(
+        self,
+        kernel: CgpuProc,
+        run: Path,
+        mount: Callable[[str, Path], None] = mount_cgpufs,
+        unmount: Callable[[Path], None] = unmount,
+    ) -> None:
+        """`run`: /run/cgpu; `mount` and `unmount` make and end the mount of an instance's nodes."""
+        self._kernel = kernel
+        self._run = run
+        self._mount = mount
+        self._unmount = unmount
+
+    def make(self, id_: str, owner: Owner, request: Request) -> list[Node]:
+        """Make an instance and mount its nodes; what another life of the same container left is ended before.
+
+        Raises UnavailableError with the kernel's reason; nothing is left then.
+        """
+        self._run.mkdir(parents=True, exist_ok=True)
+        if self._note(id_).exists() or self._kernel.instances_of(id_):
+            self.end(id_)
+        try:
+            self._write(id_, owner)
+            for part in request.slices:
+                self._kernel.create(id_, part.gpu.minor, part.mem, request.weight, request.highprio)
+            return self._nodes(id_)
+        except BaseException:
+            with suppress(UnavailableError):
+                self.end(id_)
+            raise
+
+    def end(self, id_: str) -> None:
+        """End an instance, its mount and its note. Raises UnavailableError while something holds its devices."""
+        folder = self._run / id_
+        try:
+            self._unmount(folder)
+        except OSError as error:
+            raise UnavailableError(f"{folder} cannot be unmounted: {error.strerror}") from error
+        with suppress(OSError):
+            folder.rmdir()
+        self._destroy(id_)
+        self._note(id_).unlink(missing_ok=True)
+
+    def has(self, id_: str) -> bool:
+        """Whether the wrapper made this instance."""
+        return self._note(id_).exists()
+
+    def leftovers(self) -> list[str]:
+        """Instances whose container is gone or never came to be."""
+        return [note.stem for note in sorted(self._run.glob("[0-9a-f]*.json")) if self._is_leftover(note)]
+
+    def _nodes(self, id_: str) -> list[Node]:
+        folder = self._run / id_
+        folder.mkdir(exist_ok=True)
+        try:
+            self._mount(id_, folder)
+        except OSError as error:
+            raise UnavailableError(f"cgpufs of {id_} cannot be mounted on {folder}: {error.strerror}") from error
+        numbers = _numbers(self._kernel.instances_of(id_))
+        return [Node(str(node), f"/dev/{node.name}", *numbers[node.name]) for node in sorted(folder.iterdir())]
+
+    def _destroy(self, id_: str) -> None:
+        if self._kernel.version() is None:
+            return  # the module was unloaded, which it allows only when no instance is left
+        end = time.monotonic() + _BUSY_S
+        while self._kernel.instances_of(id_):
+            try:
+                self._kernel.destroy(id_)
+            except UnavailableError as error:
+                if getattr(error.__cause__, "errno", None) != errno.EBUSY or time.monotonic() > end:
+                    raise
+                time.sleep(_PAUSE_S)  # nobody tells when the last mount is gone
+
+    def _note(self, id_: str) -> Path:
+        return self._run / f"{id_}.json"
+
+    def _write(self, id_: str, owner: Owner) -> None:
+        document = {
+            "runtime": owner.runtime,
+            "containers": [owner.container],
+            "state": owner.state,
+            "maker": owner.maker,
+            "born": _birth(owner.maker),
+        }
+        temporary = self._run / f".{id_}.tmp"
+        try:
+            temporary.write_text(json.dumps(document))
+            temporary.replace(self._note(id_))
+        except OSError as error:
+            raise UnavailableError(f"{self._note(id_)} cannot be written: {error.strerror}") from error
+
+    def _is_leftover(self, note: Path) -> bool:
+        try:
+            owner = json.loads(note.read_bytes())
+        except (OSError, ValueError):
+            return False  # not ours: we write whole files
+        if "maker" not in owner or "state" not in owner:
+            return False  # made by the device plugin
+        being_made = _birth(owner["maker"]) == owner["born"] != ""
+        return not being_made and not Path(owner["state"]).exists()
+
+
+def _numbers(rows: tuple[Instance, ...]) -> dict[str, tuple[int, int]]:
+    """Node name → the numbers that the device cgroup sees."""
+    found = {f"nvidia{row.gpu}": row.dev for row in rows}
+    for row in rows:
+        found |= {"nvidiactl": row.ctl, "nvidia-uvm": row.uvm}
+    return found
+
+
+def _birth(pid: int) -> str:
+    """When a process began, in ticks since boot: field 22 of its stat; "" when there is none. Tells reused pids apart."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    return text.rpartition(")")[2].split()[19]

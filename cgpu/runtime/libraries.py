@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The driver's user space for a container that nobody else gives it to.
+
+With NVIDIA's runtime above us, or with a CDI name, the libraries are in config.json already. Without, the host's are
+mounted, chosen by NVIDIA_DRIVER_CAPABILITIES as NVIDIA's runtime documents it. Files of the driver end in its version;
+programs ask for shorter names, which are links on the host and become mounts of the same file in the container.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cgpu.runtime.spec import File
+
+ENV_CAPABILITIES: Final = "NVIDIA_DRIVER_CAPABILITIES"
+DEFAULT_CAPABILITIES: Final = "utility,compute"
+LIBRARIES: Final[Mapping[str, str]] = {
+    name: capability
+    for capability, names in {
+        "utility": "nvidia-ml nvidia-cfg",
+        "compute": "cuda cudadebugger nvidia-opencl nvidia-gpucomp nvidia-ptxjitcompiler nvidia-fatbinaryloader"
+        " nvidia-allocator nvidia-compiler nvidia-nvvm nvidia-nvvm70 nvidia-pkcs11 nvidia-pkcs11-openssl3",
+        "video": "nvcuvid nvidia-encode nvidia-opticalflow",
+    }.items()
+    for name in names.split()
+}
+PROGRAMS: Final[Mapping[str, str]] = {
+    "nvidia-smi": "utility",
+    "nvidia-debugdump": "utility",
+    "nvidia-cuda-mps-control": "compute",
+    "nvidia-cuda-mps-server": "compute",
+}
+LIBRARY_FOLDERS: Final = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib")
+PROGRAM_FOLDERS: Final = ("usr/bin", "usr/sbin", "usr/local/bin")
+_LIBRARY: Final = re.compile(r"lib([a-z0-9-]+)\.so(?:\.[0-9.]+)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class HostFile:
+    """A file of the driver: where it is, the name under which programs look for it, and what it is for."""
+
+    source: str
+    name: str
+    capability: str
+
+
+def discover(root: Path, version: str) -> Iterator[HostFile]:
+    """The driver's libraries of `version` and its programs, from the first folder of each kind that has any."""
+    yield from _first(root, LIBRARY_FOLDERS, version)
+    yield from _first(root, PROGRAM_FOLDERS, "")
+
+
+def _first(root: Path, folders: tuple[str, ...], version: str) -> list[HostFile]:
+    for folder in folders:
+        found = sorted(_in_folder(root / folder, version), key=lambda file: file.name)
+        if found:
+            return found
+    return []
+
+
+def _in_folder(folder: Path, version: str) -> Iterator[HostFile]:
+    try:
+        names = [entry.name for entry in folder.iterdir()]
+    except OSError:
+        return
+    for name in names:
+        library = _LIBRARY.fullmatch(name) if version else None
+        capability = LIBRARIES.get(library[1]) if library else None if version else PROGRAMS.get(name)
+        if capability is None:
+            continue
+        source = os.path.realpath(folder / name)
+        if Path(source).is_file() and (not version or source.endswith(f".so.{version}")):
+            yield HostFile(source, name, capability)
+
+
+def wanted(files: tuple[HostFile, ...], env: Mapping[str, str], rootfs: Path) -> list[File]:
+    """The files that a container's capabilities ask for, at the places where its own loader and PATH look."""
+    asked = {part.strip() for part in (env.get(ENV_CAPABILITIES) or DEFAULT_CAPABILITIES).split(",")}
+    chosen = [file for file in files if "all" in asked or file.capability in asked]
+    libraries = next((folder for folder in LIBRARY_FOLDERS if (rootfs / folder).is_dir()), LIBRARY_FOLDERS[-1])
+    return [File(file.source, f"/{_place(file.name, libraries)}/{file.name}") for file in chosen]
+
+
+def _place(name: str, libraries: str) -> str:
+    return PROGRAM_FOLDERS[0] if name in PROGRAMS else libraries
