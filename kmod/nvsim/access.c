@@ -58,9 +58,18 @@ void nvsim_fault(struct nvsim_channel *channel, u64 va, const char *what)
 	nvsim_channel_fail(channel, 31);
 }
 
+/* A mapping may begin anywhere in a page: a word that is not aligned there may lie across its end, and is a fault. */
+static void *word_at(struct nvsim_channel *channel, u64 va, u64 bytes)
+{
+	u64 left = 0;
+	void *at = nvsim_at(channel, va & ~(bytes - 1), &left);
+
+	return left < bytes || !IS_ALIGNED((unsigned long)at, bytes) ? NULL : at;
+}
+
 bool nvsim_read32(struct nvsim_channel *channel, u64 va, u32 *value)
 {
-	u32 *at = nvsim_at(channel, va & ~3ull, NULL);
+	u32 *at = word_at(channel, va, sizeof(*at));
 
 	if (!at) {
 		nvsim_fault(channel, va, "read");
@@ -72,7 +81,7 @@ bool nvsim_read32(struct nvsim_channel *channel, u64 va, u32 *value)
 
 void nvsim_write32(struct nvsim_channel *channel, u64 va, u32 value)
 {
-	u32 *at = nvsim_at(channel, va & ~3ull, NULL);
+	u32 *at = word_at(channel, va, sizeof(*at));
 
 	if (at)
 		smp_store_release(at, value);	/* what it announces comes first */
@@ -82,7 +91,7 @@ void nvsim_write32(struct nvsim_channel *channel, u64 va, u32 value)
 
 void nvsim_write64(struct nvsim_channel *channel, u64 va, u64 value)
 {
-	u64 *at = nvsim_at(channel, va & ~7ull, NULL);
+	u64 *at = word_at(channel, va, sizeof(*at));
 
 	if (at)
 		smp_store_release(at, value);	/* what it announces comes first */

@@ -155,7 +155,8 @@ static void notify_error(struct nvsim_channel *channel, u32 xid)
 	if (!channel->notifier)
 		return;
 	notifier = nvsim_mem_at(channel->notifier, 0, &left);
-	if (!notifier)
+	if (!notifier || left < NV_NOTIFICATION_BYTES ||
+	    !IS_ALIGNED((unsigned long)notifier, NV_NOTIFICATION_BYTES))
 		return;
 	put64(notifier, 0, nvsim_host_now());
 	put32(notifier, NV_NOTIFICATION_INFO32, xid);
@@ -165,13 +166,13 @@ static void notify_error(struct nvsim_channel *channel, u32 xid)
 }
 
 /**
- * nvsim_channel_fail() - A channel dies of an error.
+ * nvsim_channel_kill() - Ends a channel's work for good and tells its owner.
  * @channel: the channel
  * @xid: error code for its notifier
  *
  * Context: lock held.
  */
-void nvsim_channel_fail(struct nvsim_channel *channel, u32 xid)
+void nvsim_channel_kill(struct nvsim_channel *channel, u32 xid)
 {
 	if (channel->dead)
 		return;
@@ -186,11 +187,29 @@ void nvsim_channel_fail(struct nvsim_channel *channel, u32 xid)
 	nvsim_raise_error(channel->gpu, channel->client);
 }
 
+/**
+ * nvsim_channel_fail() - A channel dies of an error of its own.
+ * @channel: the channel
+ * @xid: error code
+ *
+ * Context: lock held.
+ */
+void nvsim_channel_fail(struct nvsim_channel *channel, u32 xid)
+{
+	if (channel->dead)
+		return;
+	nvsim_channel_kill(channel, xid);
+	nvsim_raise_xid(channel->gpu, xid);
+}
+
 static u32 *userd_word(struct nvsim_channel *channel, u32 offset)
 {
-	u64 left;
+	u64 left = 0;
+	u32 *word;
 
-	return nvsim_mem_at(channel->userd, channel->userd_offset + offset, &left);
+	word = nvsim_mem_at(channel->userd, channel->userd_offset + offset, &left);
+	return left < sizeof(*word) || !IS_ALIGNED((unsigned long)word, sizeof(*word)) ?
+	       NULL : word;
 }
 
 static void latch(struct nvsim_channel *channel)
@@ -330,7 +349,7 @@ static enum nvsim_verdict run_buffer(struct nvsim_channel *channel, u32 *budget)
 			u64 va = channel->buffer + 4ull * channel->word;
 
 			words = nvsim_at(channel, va, &left);
-			if (!words) {
+			if (!words || left < 4 || !IS_ALIGNED((unsigned long)words, 4)) {
 				nvsim_fault(channel, va, "pushbuffer");
 				return NVSIM_WAIT;
 			}

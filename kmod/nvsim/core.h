@@ -43,14 +43,16 @@ struct nvsim_branch {
 	u16 heap_size;		/* NVOS32 */
 	u8 heap_shift;		/* of everything behind its flags */
 	u8 card_info_size;	/* of one entry */
-	u8 os_event_size;
 	u8 event_index, event_data;	/* in the parameters of an event */
+	u8 error_index;		/* of a subdevice's RC_ERROR notifier */
 	u8 export_fd;		/* in EXPORT_OBJECT_TO_FD */
 	u16 uvm_map_size;
 	u16 uvm_map_client;	/* hClient; hMemory and status follow */
 	u8 uvm_map_status;	/* distance of status from hClient */
 	u8 uvm_unmap_status;
 	u16 numa_info_size;
+	u16 os_event_size;
+	u16 unmap_dma_size;	/* NVOS47; its status is 8 before the end */
 	u16 pid_stride;
 	u8 register_fd;		/* REGISTER_FD exists */
 	u8 genuine_file;	/* "accessible" asks for the driver's own f_op */
@@ -99,7 +101,8 @@ struct nvsim_object {
 	struct list_head doorbell;	/* gpu->doorbells */
 	struct list_head event;		/* nvsim.events */
 	struct nvsim_file *event_file;
-	u32 event_index;
+	u32 event_index, event_action;
+	struct nvsim_mem *notifiers;	/* a subdevice's, in memory (418) */
 	u32 handle, parent, class;
 	u32 depends[2];			/* dies with these handles too */
 };
@@ -108,6 +111,14 @@ struct nvsim_uvm {
 	struct list_head node;		/* nvsim.uvms */
 	struct nvsim_space space;
 };
+
+/* What an event tells whoever fetches it. */
+struct nvsim_notice {
+	u32 object, index, info32;
+	u16 info16;
+};
+
+#define NVSIM_NOTICES	16
 
 struct nvsim_file {
 	struct list_head node;		/* nvsim.files */
@@ -121,6 +132,8 @@ struct nvsim_file {
 	u32 exported_gpu;
 	bool event_pending;
 	u32 event_client, event_key;	/* ALLOC_OS_EVENT */
+	struct nvsim_notice notices[NVSIM_NOTICES];	/* a ring */
+	u32 notice_first, notice_count;
 };
 
 /* A kernel that a channel has launched: how long, and whom to tell. */
@@ -194,6 +207,14 @@ struct nvsim_gpu {
 	struct nvsim_gr gr;
 };
 
+/* An error of a card, as it is remembered. */
+struct nvsim_error {
+	u32 gpu, xid;
+	u64 time_ns;
+};
+
+#define NVSIM_ERRORS	16
+
 struct nvsim_state {
 	const struct nvsim_branch *branch;
 	const char *version;
@@ -204,6 +225,8 @@ struct nvsim_state {
 	u64 kernel_ns;
 	bool learn;		/* log every launch */
 	u64 ioctls, faults;
+	struct nvsim_error errors[NVSIM_ERRORS];	/* the latest, a ring */
+	u32 error_count;
 	u64 progress;		/* grows whenever the engine does something */
 };
 
@@ -223,6 +246,7 @@ long nvsim_ioctl(struct nvsim_file *file, u32 command, u64 argument);
 /* The context for mmap, with a reference to its backing; or NULL. */
 struct nvsim_backing *nvsim_file_mmap(struct nvsim_file *file, u64 bytes,
 				      u64 *offset);
+/* Whether polling sees the file readable; consumes what has no data. */
 bool nvsim_file_take_event(struct nvsim_file *file);
 
 void nvsim_uvm_open(struct nvsim_uvm *uvm);
@@ -242,8 +266,8 @@ void nvsim_uvm_munmap(struct nvsim_uvm *uvm, u64 va, u64 bytes);
 u64 nvsim_engine_run(void);
 bool nvsim_engine_open(void);
 
-/* Injects an Xid; @pid 0 = every process. Returns how many channels died. */
-u32 nvsim_inject(u32 gpu, u32 xid, u32 pid);
+/* Injects an Xid; @pid 0 = every process. False when it concerns nobody. */
+bool nvsim_inject(u32 gpu, u32 xid, u32 pid);
 
 /* Texts of the proc files, through a printing function of the host. */
 typedef __printf(2, 3) void (*nvsim_print)(void *to, const char *format, ...);

@@ -195,8 +195,15 @@ static int unmap_dma(struct escape *escape)
 		nvsim_space_remove(&client->space,
 				   get64(escape->arg, NVOS47_DMA_OFFSET), 1);
 	nvsim_unlock();
-	put32(escape->arg, NVOS47_STATUS,
+	put32(escape->arg, escape->size - 8,
 	      client ? NV_OK : NV_ERR_INVALID_CLIENT);
+	return 0;
+}
+
+static int event_data(struct escape *escape)
+{
+	put32(escape->arg, NVOS41_STATUS,
+	      nvsim_event_data(escape->file, escape->arg));
 	return 0;
 }
 
@@ -330,8 +337,9 @@ static const struct escape_row escapes[] = {
 	{ 0x4d, CONTROL, "RM_ACCESS_REGISTRY", 0, 0, access_registry },
 	{ 0x4e, CONTROL, "RM_MAP_MEMORY", 56, 0, map_memory },
 	{ 0x4f, CONTROL, "RM_UNMAP_MEMORY", 32, 0, unmap_memory },
+	{ 0x52, EITHER, "RM_GET_EVENT_DATA", 16, 0, event_data },
 	{ 0x57, CONTROL, "RM_MAP_MEMORY_DMA", 56, 0, map_dma },
-	{ 0x58, CONTROL, "RM_UNMAP_MEMORY_DMA", 0, 0, unmap_dma },
+	{ 0x58, CONTROL, "RM_UNMAP_MEMORY_DMA", 0, OF_BRANCH(unmap_dma_size), unmap_dma },
 	{ 0x5e, CONTROL, "RM_UPDATE_DEVICE_MAPPING_INFO", 40, 0, update_mapping },
 	{ 200, CONTROL, "CARD_INFO", 0, 0, card_info },
 	{ 201, DEVICE, "REGISTER_FD", 4, 0, register_fd },
@@ -362,9 +370,7 @@ static bool size_is_right(const struct escape_row *row, u32 size)
 	const u8 *branch = (const u8 *)nvsim.branch;
 	u32 want = row->size;
 
-	if (row->size_at && row->size_at == OF_BRANCH(os_event_size))
-		want = branch[row->size_at - 1];
-	else if (row->size_at)
+	if (row->size_at)
 		want = get16(branch, row->size_at - 1);
 	return want ? size == want : size >= 4;
 }

@@ -8,6 +8,7 @@
 
 /* RM status codes */
 #define NV_OK				0x00
+#define NV_ERR_GPU_IS_LOST		0x0f
 #define NV_ERR_DUPLICATE		0x19
 #define NV_ERR_NO_RESOURCES		0x1a
 #define NV_ERR_NO_PERMISSION		0x1b
@@ -25,6 +26,7 @@
 #define NV_ERR_NOT_SUPPORTED		0x56
 #define NV_ERR_NOT_FOUND		0x57
 #define NV_ERR_STATE_IN_USE		0x63
+#define NV_ERR_GENERIC			0xffff
 
 /* Every RM call begins with client and object (or parent) */
 #define RM_CLIENT			0x00
@@ -41,6 +43,8 @@
 #define NVOS02_MEMORY			0x18
 #define NVOS02_LIMIT			0x20
 #define NVOS02_STATUS			0x28
+#define NVOS02_FD			0x30
+#define NVOS02_FLAGS_MAPPING		(3u << 30)	/* 0: at once */
 
 /* NVOS21 and NVOS64, allocate; status by branch and size */
 #define NVOS21_NEW			0x08
@@ -82,7 +86,6 @@
 #define NVOS46_DMA_OFFSET		0x28
 #define NVOS46_STATUS			0x30
 #define NVOS47_DMA_OFFSET		0x18
-#define NVOS47_STATUS			0x20
 
 /* NVOS54, control */
 #define NVOS54_COMMAND			0x08
@@ -141,9 +144,20 @@
 #define GENERATION_COPY			0xb5
 #define GENERATION_COMPUTE		0xc0
 
+/* NVOS41, event data, and the NvUnixEvent it points to */
+#define NVOS41_EVENT			0x00
+#define NVOS41_MORE			0x08
+#define NVOS41_STATUS			0x0c
+#define NV_UNIX_EVENT_OBJECT		0x00
+#define NV_UNIX_EVENT_INDEX		0x04
+#define NV_UNIX_EVENT_INFO32		0x08
+#define NV_UNIX_EVENT_INFO16		0x0c
+#define NV_UNIX_EVENT_BYTES		0x10
+
 #define NV_NOTIFICATION_INFO32		0x08
 #define NV_NOTIFICATION_INFO16		0x0c
 #define NV_NOTIFICATION_STATUS		0x0e
+#define NV_NOTIFICATION_BYTES		0x10
 
 #define USERMODE_DOORBELL		0x90
 #define USERMODE_BYTES			0x10000
@@ -152,5 +166,12 @@
 #define USERD_BYTES			0x200
 
 #define EVENT_INDEX_NONSTALL		BIT(27)
+#define EVENT_INDEX_WITHOUT_DATA	BIT(28)
+#define EVENT_INDEX_MASK		0xffffffu
+
+/* EVENT_SET_NOTIFICATION */
+#define EVENT_ACTION_DISABLE		0
+#define EVENT_ACTION_SINGLE		1
+#define EVENT_ACTION_REPEAT		2
 
 #endif

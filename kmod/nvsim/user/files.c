@@ -307,25 +307,42 @@ void *mmap(void *at, size_t bytes, int access, int flags, int fd, off_t offset)
 void *mmap64(void *at, size_t bytes, int access, int flags, int fd, off_t offset)
 	__alias("mmap");
 
-/* A file's event is consumed by the poll that saw it. */
+/*
+ * Forgets the wake-up of a file that was found readable. An event without data is
+ * consumed by that; while there is data to fetch the file stays readable.
+ */
+static bool still_readable(struct user_file *file, int fd)
+{
+	u64 value;
+
+	syscall(SYS_read, fd, &value, sizeof(value));
+	if (!nvsim_file_take_event(&file->file))
+		return false;
+	if (file->file.notice_count)
+		nvsim_host_file_wake(&file->file);
+	return true;
+}
+
 int poll(struct pollfd *fds, nfds_t count, int timeout)
 {
 	static int (*real)(struct pollfd *fds, nfds_t count, int timeout);
 	nfds_t i;
-	int ready;
-	u64 value;
+	int seen, ready;
 
 	if (!real)
 		real = dlsym(RTLD_NEXT, "poll");
-	ready = real(fds, count, timeout);
-	for (i = 0; ready > 0 && i < count; i++) {
-		struct user_file *file = user_file(fds[i].fd);
+	do {
+		seen = ready = real(fds, count, timeout);
+		for (i = 0; seen > 0 && i < count; i++) {
+			struct user_file *file = user_file(fds[i].fd);
 
-		if (!file || !(fds[i].revents & POLLIN))
-			continue;
-		syscall(SYS_read, fds[i].fd, &value, sizeof(value));
-		nvsim_file_take_event(&file->file);
-	}
+			if (!file || !(fds[i].revents & POLLIN) ||
+			    still_readable(file, fds[i].fd))
+				continue;
+			fds[i].revents = 0;
+			ready--;
+		}
+	} while (seen > 0 && !ready);
 	return ready;
 }
 

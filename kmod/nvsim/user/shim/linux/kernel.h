@@ -10,6 +10,7 @@
 #define min3(a, b, c) min(min(a, b), c)
 #define min_t(type, a, b) min((type)(a), (type)(b))
 #define container_of(at, type, member) ((type *)((char *)(at) - offsetof(type, member)))
+#define IS_ALIGNED(value, bytes) (!((value) & ((__typeof__(value))(bytes) - 1)))
 #define READ_ONCE(value) (*(const volatile __typeof__(value) *)&(value))
 #define xchg(at, value) __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST)
 #define smp_store_release(at, value) __atomic_store_n(at, value, __ATOMIC_RELEASE)
