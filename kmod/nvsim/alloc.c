@@ -284,7 +284,7 @@ static u32 legacy_heap(struct nvsim_client *client, u8 *arg)
 	return NV_OK;
 }
 
-static u32 adopt(struct nvsim_file *file, u8 *arg, struct nvsim_backing **pinned)
+static u32 adopt(u8 *arg, struct nvsim_backing **pinned, struct nvsim_file *target)
 {
 	struct nvsim_client *client = nvsim_client_find(get32(arg, RM_CLIENT));
 	u32 handle = get32(arg, NVOS02_NEW), class = get32(arg, NVOS02_CLASS);
@@ -311,11 +311,14 @@ static u32 adopt(struct nvsim_file *file, u8 *arg, struct nvsim_backing **pinned
 	}
 	*pinned = NULL;
 	put32(arg, NVOS02_NEW, handle);
+	if (target && !(get32(arg, NVOS02_FLAGS) & NVOS02_FLAGS_MAPPING))
+		return nvsim_map_context(target, object, 0,
+					 get64(arg, NVOS02_LIMIT) + 1);
 	return NV_OK;
 }
 
 /**
- * nvsim_alloc_memory() - NV_ESC_RM_ALLOC_MEMORY: the caller's pages for the GPU.
+ * nvsim_alloc_memory() - NV_ESC_RM_ALLOC_MEMORY: memory of the host for the GPU.
  * @file: device file
  * @arg: NVOS02, answered in place
  *
@@ -325,14 +328,19 @@ static u32 adopt(struct nvsim_file *file, u8 *arg, struct nvsim_backing **pinned
 int nvsim_alloc_memory(struct nvsim_file *file, u8 *arg)
 {
 	struct nvsim_backing *pinned = NULL;
+	struct nvsim_file *target = NULL;
 	u32 status;
 
+	if (get32(arg, NVOS02_CLASS) == NV01_MEMORY_SYSTEM)
+		target = nvsim_map_target((int)get32(arg, NVOS02_FD));
 	if (get32(arg, NVOS02_CLASS) == NV01_MEMORY_OS_DESCRIPTOR)
 		pinned = nvsim_host_backing_pin(get64(arg, NVOS02_MEMORY),
 						get64(arg, NVOS02_LIMIT) + 1);
 	nvsim_lock();
-	status = adopt(file, arg, &pinned);
+	status = adopt(arg, &pinned, target);
 	nvsim_unlock();
+	if (target)
+		nvsim_host_file_put(target);
 	if (pinned)
 		nvsim_host_backing_put(pinned);
 	put32(arg, NVOS02_STATUS, status);

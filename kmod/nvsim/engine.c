@@ -98,31 +98,41 @@ bool nvsim_engine_open(void)
 	return false;
 }
 
+static u32 kill_channels(struct nvsim_gpu *gpu, u32 xid, u32 pid)
+{
+	struct nvsim_channel *channel;
+	u32 count = 0;
+
+	list_for_each_entry(channel, &gpu->channels, node) {
+		u32 owner = nvsim_host_task_global(channel->client->task);
+
+		if (channel->dead || (pid && owner != pid))
+			continue;
+		nvsim_channel_kill(channel, xid);
+		count++;
+	}
+	return count;
+}
+
 /**
- * nvsim_inject() - Kills channels by an Xid.
+ * nvsim_inject() - An Xid: channels die, and whoever watches the card is told.
  * @gpu: card
  * @xid: code
  * @pid: whose channels, as the first namespace numbers them; 0 = everybody's
  *
  * Context: lock not held.
- * Return: how many channels died.
+ * Return: false when there is no such card, or the process has no channel on it.
  */
-u32 nvsim_inject(u32 gpu, u32 xid, u32 pid)
+bool nvsim_inject(u32 gpu, u32 xid, u32 pid)
 {
-	struct nvsim_channel *channel;
-	u32 count = 0;
+	bool happened;
 
 	if (gpu >= nvsim.gpu_count)
-		return 0;
+		return false;
 	nvsim_lock();
-	list_for_each_entry(channel, &nvsim.gpus[gpu].channels, node) {
-		u32 owner = nvsim_host_task_global(channel->client->task);
-
-		if (channel->dead || (pid && owner != pid))
-			continue;
-		nvsim_channel_fail(channel, xid);
-		count++;
-	}
+	happened = kill_channels(&nvsim.gpus[gpu], xid, pid) || !pid;
+	if (happened)
+		nvsim_raise_xid(&nvsim.gpus[gpu], xid);
 	nvsim_unlock();
-	return count;
+	return happened;
 }

@@ -42,6 +42,7 @@ void nvsim_channel_free(struct nvsim_channel *channel);
 void nvsim_channel_ready(struct nvsim_channel *channel);
 bool nvsim_channel_run(struct nvsim_channel *channel);
 void nvsim_channel_fail(struct nvsim_channel *channel, u32 xid);
+void nvsim_channel_kill(struct nvsim_channel *channel, u32 xid);
 void nvsim_doorbell_poll(struct nvsim_gpu *gpu);
 
 /* method.c */

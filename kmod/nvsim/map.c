@@ -10,8 +10,18 @@ static u64 linear_address(const struct nvsim_object *object)
 	return 0;
 }
 
-static u32 fill_context(struct nvsim_file *target, struct nvsim_object *object,
-			u64 offset, u64 bytes)
+/**
+ * nvsim_map_context() - What the next mapping of a file shows.
+ * @target: the file
+ * @object: memory, or a channel
+ * @offset: first byte of it
+ * @bytes: length
+ *
+ * Context: lock held.
+ * Return: RM status.
+ */
+u32 nvsim_map_context(struct nvsim_file *target, struct nvsim_object *object,
+		      u64 offset, u64 bytes)
 {
 	if (target->map)
 		return NV_ERR_STATE_IN_USE;
@@ -41,11 +51,25 @@ static u32 map(struct nvsim_file *file, u8 *arg, struct nvsim_file *target)
 		return NV_ERR_NOT_FOUND;
 	if (!target)
 		return NV_ERR_INVALID_ARGUMENT;
-	status = fill_context(target, object, get64(arg, NVOS33_OFFSET),
-			      get64(arg, NVOS33_LENGTH));
+	status = nvsim_map_context(target, object, get64(arg, NVOS33_OFFSET),
+				   get64(arg, NVOS33_LENGTH));
 	if (!status)
 		put64(arg, NVOS33_LINEAR, linear_address(object));
 	return status;
+}
+
+/**
+ * nvsim_map_target() - A file of the caller that can be mapped.
+ * @fd: its number
+ *
+ * Context: lock not held.
+ * Return: the file with a reference, or NULL.
+ */
+struct nvsim_file *nvsim_map_target(int fd)
+{
+	struct nvsim_file *target = nvsim_host_file_get(fd, false);
+
+	return target ? target : nvsim_host_file_get(fd, true);
 }
 
 /**
@@ -58,12 +82,9 @@ static u32 map(struct nvsim_file *file, u8 *arg, struct nvsim_file *target)
  */
 u32 nvsim_map_memory(struct nvsim_file *file, u8 *arg)
 {
-	int fd = (int)get32(arg, NVOS33_FD);
-	struct nvsim_file *target = nvsim_host_file_get(fd, false);
+	struct nvsim_file *target = nvsim_map_target((int)get32(arg, NVOS33_FD));
 	u32 status;
 
-	if (!target)
-		target = nvsim_host_file_get(fd, true);
 	nvsim_lock();
 	status = map(file, arg, target);
 	nvsim_unlock();

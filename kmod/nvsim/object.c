@@ -168,6 +168,8 @@ static void destroy(struct nvsim_object *object)
 	}
 	if (object->mem)
 		nvsim_mem_put(object->mem);
+	if (object->notifiers)
+		nvsim_mem_put(object->notifiers);
 	list_del(&object->doorbell);
 	list_del(&object->event);
 	kfree(object);

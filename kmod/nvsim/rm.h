@@ -78,6 +78,9 @@ void nvsim_vid_heap(struct nvsim_file *file, u8 *arg);
 int nvsim_rm_alloc(struct nvsim_file *file, u8 *arg, u32 size);
 int nvsim_alloc_memory(struct nvsim_file *file, u8 *arg);
 u32 nvsim_map_memory(struct nvsim_file *file, u8 *arg);
+struct nvsim_file *nvsim_map_target(int fd);
+u32 nvsim_map_context(struct nvsim_file *target, struct nvsim_object *object,
+		      u64 offset, u64 bytes);
 
 /* control.c */
 struct nvsim_control {
@@ -116,6 +119,9 @@ int nvsim_rm_control(struct nvsim_file *file, u8 *arg);
 /* event.c */
 void nvsim_raise(struct nvsim_gpu *gpu, struct nvsim_client *client);
 void nvsim_raise_error(struct nvsim_gpu *gpu, struct nvsim_client *client);
+void nvsim_raise_xid(struct nvsim_gpu *gpu, u32 xid);
+u32 nvsim_event_data(struct nvsim_file *file, u8 *arg);
+extern const struct nvsim_control_row nvsim_controls_event[];
 
 /* ledger.c */
 u32 nvsim_uuid_text(char *to, u32 room, const u8 *uuid);
