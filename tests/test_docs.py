@@ -15,6 +15,7 @@ import pytest
 from prometheus_client.core import Metric
 
 import cgpu.cli.inspect
+import cgpu.cli.module
 import cgpu.cli.sandbox
 from cgpu.cli.main import COMMANDS
 from cgpu.core import names
@@ -77,7 +78,7 @@ FLAGS = {
     "cgpu-extender": _fields(Settings),
     "cgpu-device-plugin": _fields(Options),
     "kubectl inspect cgpu": _arguments(cgpu.cli.inspect.parser()),
-    "cgpu": _arguments(cgpu.cli.sandbox._parser()) | set(COMMANDS),
+    "cgpu": _arguments(cgpu.cli.sandbox._parser()) | _arguments(cgpu.cli.module.parser()) | set(COMMANDS),
 }
 
 

@@ -12,6 +12,7 @@ from cgpu.core.errors import CgpuError
 
 # each is a module with `main(argv) -> int`, imported only when it is called
 COMMANDS: Final = {
+    "module": ("cgpu.cli.module", "the kernel module on this machine: build, load, status, unload, upgrade"),
     "sandbox": ("cgpu.cli.sandbox", "a real Kubernetes with simulated cards on this machine"),
 }
 

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel module of this version: is it there, can it be, and why not. Builds, loads, unloads and exchanges it.
+
+Everything outside (files below the root, programs) is a parameter, so that tests play machines. What DKMS makes and what
+`build` makes lie in the same place, `/lib/modules/<release>/updates/dkms`, and are loaded alike: first the front
+`cgpu_km`, whose addresses live files hold, then the core, which can be exchanged below them.
+"""
+
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cgpu.core.errors import SettingError, UnavailableError
+
+FRONT: Final = "cgpu_km"
+CORE: Final = "cgpu_core"
+OLDEST_DRIVER, NEWEST_DRIVER = 418, 580
+PARAMETERS: Final = ("slice_ms", "debt_ms", "managed", "managed_free_mib", "overcommit", "allow_unknown_driver")
+Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
+
+_SECURE_BOOT: Final = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+_BUILD_PROGRAMS: Final = ("make", "gcc")
+_SIGN: Final = "sign it with a key that is enrolled (mokutil --import), or turn Secure Boot off"
+_TRY_ANYWAY: Final = "load with allow_unknown_driver=1 to try without a promise of isolation"
+# what insmod says about a refusal of the kernel -> what to do
+_REFUSALS: Final = {
+    "Invalid module format": "it was built for another kernel; run `cgpu module build`",
+    "Key was rejected": f"Secure Boot is on and the module has no signature that this machine trusts; {_SIGN}",
+    "Operation not permitted": "the kernel takes no modules: root is needed, and no lockdown",
+    "Unknown symbol": "the kernel lacks a function that it needs, or the front module is another version",
+    "File exists": "it is loaded already",
+    "No such device": "the driver or the kernel is not one that it knows",
+}
+
+
+def run_program(argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    """Runs a program to its end with its output kept. Raises UnavailableError when it is not installed."""
+    try:
+        return subprocess.run(list(argv), capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise UnavailableError(f"{argv[0]} is not installed; install it, or run this on the GPU's host") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a machine has: versions are None where there is nothing."""
+
+    kernel: str
+    driver: str | None  # of NVIDIA's module, such as 535.261.03
+    wanted: str | None  # version of the sources
+    built: tuple[str, ...]  # module files for this kernel
+    loaded: str | None  # version of the running core
+    obstacles: tuple[str, ...]  # why it cannot be built or loaded, each with its remedy
+
+    @property
+    def ready(self) -> bool:
+        """True when the module runs in the version of the sources, or in any where there are no sources."""
+        return self.loaded is not None and self.wanted in {None, self.loaded}
+
+
+class Loader:
+    """The module on one machine."""
+
+    def __init__(
+        self, source: Path | None = None, root: Path = Path("/"), release: str = "", run: Run = run_program
+    ) -> None:
+        """`source`: folder with Kbuild (default: DKMS's, else the checkout's); `root`: stands for /; `release`: uname -r."""
+        self.root = root
+        self.release = release or platform.release()
+        self.run = run
+        self.source = source or self._find_source()
+        self.installed = root / "lib/modules" / self.release / "updates/dkms"
+        self.proc = root / "proc/cgpu_km"
+
+    def _find_source(self) -> Path | None:
+        found = sorted((self.root / "usr/src").glob(f"{FRONT}-*/Kbuild"))
+        checkout = Path(__file__).resolve().parents[1] / "kmod"
+        folders = [file.parent for file in found[-1:]] + [checkout]
+        return next((folder for folder in folders if (folder / "Kbuild").is_file()), None)
+
+    # ---- what there is ----
+
+    def status(self) -> Status:
+        """What the machine has, and everything that is in the way."""
+        obstacles = (*self._driver_obstacles(), *self._build_obstacles(), *self._load_obstacles())
+        return Status(self.release, self.driver(), self.wanted(), self.built(), self.loaded(), obstacles)
+
+    def driver(self) -> str | None:
+        """Version of NVIDIA's driver, None while it is not loaded."""
+        text = _read(self.root / "proc/driver/nvidia/version") or ""
+        found = re.search(r"Module\b.*?\s(\d{3,}\.[\d.]+)", text)
+        return found[1] if found else None
+
+    def wanted(self) -> str | None:
+        """Version of the sources."""
+        headers = sorted(self.source.rglob("*.h")) if self.source else []
+        found = (re.search(r'#define CGPU_VERSION\s+"([^"]+)"', file.read_text()) for file in headers)
+        return next((match[1] for match in found if match), None)
+
+    def built(self) -> tuple[str, ...]:
+        """Names of the module files for this kernel, the front first."""
+        names = {file.name for file in self.installed.glob("cgpu_*.ko*")}
+        return tuple(sorted(names, key=lambda name: (not name.startswith(FRONT), name)))
+
+    def loaded(self) -> str | None:
+        """Version of the running core."""
+        return (_read(self.proc / "version") or "").strip() or None
+
+    def modules(self) -> tuple[str, ...]:
+        """Our modules in the kernel, those that lean on others first."""
+        rows = (_read(self.root / "proc/modules") or "").split("\n")
+        names = [row.split()[0] for row in rows if row.startswith((FRONT + " ", CORE))]
+        return tuple(sorted(names, key=lambda name: name == FRONT))
+
+    # ---- what is in the way ----
+
+    def _driver_obstacles(self) -> list[str]:
+        version = self.driver()
+        if version is None:
+            return [
+                "the NVIDIA driver is not loaded (no /proc/driver/nvidia/version); install it, then `modprobe nvidia`"
+            ]
+        branch = int(version.split(".")[0])
+        known = f"{OLDEST_DRIVER} to {NEWEST_DRIVER}"
+        if branch < OLDEST_DRIVER:
+            return [f"NVIDIA driver {version} is not supported: branches {known} are; install a newer driver"]
+        if branch >= NEWEST_DRIVER + 10:
+            return [f"NVIDIA driver {version} is unknown: branches {known} are known; {_TRY_ANYWAY}"]
+        return []
+
+    def _build_obstacles(self) -> list[str]:
+        if self.built():
+            return []
+        found = []
+        if self.source is None:
+            found.append("there are no sources: no /usr/src/cgpu_km-* and no checkout; name them with --source")
+        if not (self.root / "lib/modules" / self.release / "build/Makefile").exists():
+            found.append(
+                f"the headers of Linux {self.release} are missing; install linux-headers-{self.release} "
+                f"(Debian, Ubuntu) or kernel-devel-{self.release} (RHEL, Alibaba Cloud Linux)"
+            )
+        return found
+
+    def _load_obstacles(self) -> list[str]:
+        loaded, wanted = self.loaded(), self.wanted()
+        if loaded and wanted and loaded != wanted:
+            return [f"version {loaded} is loaded, {wanted} is wanted; run `cgpu module upgrade`"]
+        if not loaded and self._secure_boot() and not self._signed():
+            return [f"Secure Boot is on and the module is not signed; {_SIGN}"]
+        return []
+
+    def _secure_boot(self) -> bool:
+        try:
+            return (self.root / _SECURE_BOOT).read_bytes()[-1:] == b"\x01"
+        except OSError:
+            return False
+
+    def _signed(self) -> bool:
+        """True unless a built module lacks the mark that the kernel looks for at its end."""
+        files = [self.installed / name for name in self.built() if name.endswith(".ko")]
+        return all(file.read_bytes()[-28:].startswith(b"~Module signature appended~") for file in files)
+
+    # ---- what is done ----
+
+    def build(self) -> tuple[str, ...]:
+        """Compiles the modules for the running kernel where DKMS would put them; returns their names.
+
+        Raises UnavailableError with what is missing or with the compiler's last lines; then nothing has changed.
+        """
+        missing = [] if self.built() else self._build_obstacles()
+        missing += [f"{name} is missing; install it" for name in _BUILD_PROGRAMS if not shutil.which(name)]
+        if missing or self.source is None:
+            raise UnavailableError("; ".join(missing) or "there are no sources; name them with --source")
+        work = self.root / "var/tmp/cgpu-build"
+        shutil.rmtree(work, ignore_errors=True)
+        shutil.copytree(self.source, work, ignore=shutil.ignore_patterns("nvsim", "tests", "*.ko", "*.o", "*.mod*"))
+        try:
+            self._compile(work)
+            return self._install(work)
+        finally:
+            shutil.rmtree(work)
+
+    def _compile(self, work: Path) -> None:
+        headers = self.root / "lib/modules" / self.release / "build"
+        done = self.run(["make", "-s", "-C", str(headers), f"M={work}", "modules"])
+        if done.returncode:
+            raise UnavailableError(f"it does not compile for Linux {self.release}:\n{_tail(done.stdout + done.stderr)}")
+
+    def _install(self, work: Path) -> tuple[str, ...]:
+        made = sorted(work.glob("cgpu_*.ko"))
+        if not made:
+            raise UnavailableError(
+                f"{self.source}: its Kbuild makes no cgpu_*.ko; name the folder of the module's sources"
+            )
+        self.installed.mkdir(parents=True, exist_ok=True)
+        for file in made:
+            fresh = self.installed / f".{file.name}"
+            shutil.copy2(file, fresh)
+            fresh.replace(self.installed / file.name)
+        self.run(["depmod", "-b", str(self.root), self.release])
+        return self.built()
+
+    def load(self, parameters: Mapping[str, str] | None = None) -> str:
+        """Loads the front, with its parameters, and the core; returns the running version.
+
+        Raises SettingError for an unknown parameter and UnavailableError with the reason; then nothing is loaded.
+        """
+        given = dict(parameters or {})
+        for name, value in given.items():
+            if name not in PARAMETERS:
+                raise SettingError(f"{name}={value}: must be one of {', '.join(PARAMETERS)}")
+        if self.loaded() and self.loaded() == (self.wanted() or self.loaded()):
+            return self.loaded() or ""
+        self._require(allow_unknown=given.get("allow_unknown_driver") in {"1", "Y", "y"})
+        try:
+            for name in self.built():
+                words = [f"{key}={value}" for key, value in given.items()] if name.startswith(FRONT) else []
+                self._insert(self.installed / name, words)
+        except UnavailableError:
+            self._remove_all()
+            raise
+        return self.loaded() or ""
+
+    def _require(self, allow_unknown: bool) -> None:
+        obstacles = [text for text in self.status().obstacles if not (allow_unknown and _TRY_ANYWAY in text)]
+        if obstacles:
+            raise UnavailableError("; ".join(obstacles))
+        if not self.built():
+            raise UnavailableError(f"it is not built for Linux {self.release}; run `cgpu module build`")
+
+    def _insert(self, file: Path, words: Sequence[str]) -> None:
+        done = self.run(["insmod", str(file), *words])
+        if done.returncode:
+            remedy = next((text for sign, text in _REFUSALS.items() if sign in done.stderr), "")
+            said = self._kernel_words()
+            parts = [f"{file.name}: {done.stderr.strip()}", *([remedy] if remedy else []), *said]
+            raise UnavailableError("; ".join(parts))
+
+    def _kernel_words(self) -> list[str]:
+        """What the module itself wrote last into the kernel's log."""
+        lines = self.run(["dmesg"]).stdout.splitlines()
+        return [f"the kernel's log: {line.split('] ', 1)[-1]}" for line in lines if f"{FRONT}: " in line][-1:]
+
+    def unload(self) -> None:
+        """Takes the module out. Raises UnavailableError while instances are mounted or held, and then it runs on."""
+        for name in self.modules():
+            done = self.run(["rmmod", name])
+            if done.returncode:
+                held = [line.split()[0] for line in (_read(self.proc / "inst_ctl") or "").splitlines()]
+                why = f"instances are there: {', '.join(sorted(set(held)))}; end their containers first" if held else ""
+                raise UnavailableError("; ".join(filter(None, [f"{name}: {done.stderr.strip()}", why])))
+
+    def _remove_all(self) -> None:
+        for name in self.modules():
+            self.run(["rmmod", name])
+
+    def upgrade(self) -> str:
+        """Exchanges the running core for the built one, below running containers; returns the running version.
+
+        Raises UnavailableError with the module's reason; then the old core runs on.
+        """
+        before, wanted = self.loaded(), self.wanted()
+        if before is None:
+            return self.load()
+        if before == wanted:
+            return before
+        old = [name for name in self.modules() if name != FRONT]
+        for name in self.built():
+            if name.startswith(CORE) and name.split(".")[0] not in old:
+                self._insert(self.installed / name, [])
+        fresh = [name for name in self.modules() if name not in {FRONT, *old}]
+        if not fresh:
+            raise UnavailableError(f"no core of another version is built; {before} runs on; run `cgpu module build`")
+        self._switch(fresh[0])
+        for name in old:
+            self.run(["rmmod", name])
+        return self.loaded() or ""
+
+    def _switch(self, core: str) -> None:
+        try:
+            (self.proc / "upgrade").write_text(f"{core}\n")
+        except OSError as error:
+            said = (_read(self.proc / "upgrade") or "").strip().replace("\n", ", ")
+            self.run(["rmmod", core])
+            raise UnavailableError(f"{core} was refused ({error.strerror}): {said}; {self.loaded()} runs on") from error
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except OSError:
+        return None
+
+
+def _tail(text: str) -> str:
+    return "\n".join(text.strip().splitlines()[-15:])
