@@ -29,6 +29,7 @@ from extender.events import Announcer
 from extender.metrics import Metrics
 from extender.setbacks import Setbacks
 from extender.verbs import Verbs
+from extender.waker import Waker
 
 log: Final = logging.getLogger("extender")
 
@@ -112,6 +113,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
                 group.create_task(_announced(cache, announcer)),
                 group.create_task(_compared(cache, settings.compare_seconds)),
                 group.create_task(_settled(binder)),
+                group.create_task(Waker(client, verbs).run()),
             ]
             await stop.wait()
             for task in tasks:

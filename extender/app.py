@@ -133,7 +133,7 @@ class Service:
 
     async def _preempt(self, body: bytes) -> bytes:
         request = decode_preempt_request(body)
-        return encode_preempt(preempt(self._verbs, request))
+        return encode_preempt(preempt(self._verbs, request, self._clock()))
 
     async def _inspect(self, request: web.Request) -> web.Response:
         key = request.query.get("pod")

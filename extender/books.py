@@ -12,22 +12,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from cgpu.core.annotations import allocation_of, decode_cordon, decode_devices
-from cgpu.core.errors import CgpuError, ClaimError, InputError
-from cgpu.core.model import Allocation, Card, Claim, Node, NodeState, Pod
+from cgpu.core.annotations import allocation_of
+from cgpu.core.errors import CgpuError, ClaimError
+from cgpu.core.model import Allocation, Claim, Node, NodeState, Pod
 from cgpu.core.names import (
     ANNOTATION_ALLOCATION,
-    ANNOTATION_CORDON,
-    ANNOTATION_DEVICES,
     ANNOTATION_GPUSHARE,
     ANNOTATION_IDX,
     ANNOTATION_POD,
-    RESOURCE_CORE,
-    RESOURCE_MEM,
-    Placement,
 )
-from cgpu.core.pods import asks_for_gpu, claim_of, holds, is_ignored, placement_of
+from cgpu.core.pods import asks_for_gpu, claim_of, holds, is_ignored
 from cgpu.core.usage import Holding, card_states, holdings_of, with_holding
+from extender.offers import Offer, offer_of
 
 log: Final = logging.getLogger(__name__)
 
@@ -54,35 +50,6 @@ class Hold:
     until: float
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """What a node object says about its cards; `problem` is the text for whoever has to repair it."""
-
-    cards: tuple[Card, ...] = ()
-    cordoned: frozenset[str] = frozenset()
-    placement: Placement = Placement.BINPACK
-    core_mem: bool = False
-    problem: str = ""
-
-
-def offer_of(node: Node) -> Offer:
-    """Cards, cordon, policy and mode of a node; a node without capacity of ours offers nothing."""
-    written = node.annotations.get(ANNOTATION_DEVICES)
-    if written is None or not _has(node, RESOURCE_MEM):
-        return Offer()
-    try:
-        cards = decode_devices(written)
-        cordoned = decode_cordon(node.annotations.get(ANNOTATION_CORDON, ""))
-        placement = placement_of(node.labels)
-    except InputError as error:
-        return Offer(problem=str(error))
-    return Offer(cards, cordoned, placement, _has(node, RESOURCE_CORE))
-
-
-def _has(node: Node, resource: str) -> bool:
-    return node.capacity.get(resource, "0") != "0"
-
-
 class Books:
     """See the module. `on_change(node name)` is called after anything that changes a node's state but holds."""
 
@@ -92,6 +59,7 @@ class Books:
         self.offers: dict[str, Offer] = {}
         self.pods: dict[str, Pod] = {}  # by UID: bound pods that ask for our resources and have not ended
         self.waiting: dict[str, Pod] = {}  # by UID: pods that ask for our resources and have no node
+        self.nominated: dict[str, dict[str, Pod]] = {}  # node → those of them that preemption makes room for there
         self.assumed: dict[str, Booking] = {}
         self.tampered: dict[str, str] = {}  # UID → what is wrong with the record of a bound pod
         self._uid_of: dict[str, str] = {}
@@ -136,16 +104,16 @@ class Books:
             return
         self._uid_of[pod.key] = pod.uid
         if pod.node:
-            self.waiting.pop(pod.uid, None)
+            self._wait(pod.uid, None)
             self.pods[pod.uid] = pod
             self.forget(pod.uid)
             self._book(pod)
         elif pod.uid not in self.pods:  # a node is never taken back: else this is news from before the binding
-            self.waiting[pod.uid] = pod
+            self._wait(pod.uid, pod)
 
     def drop_pod(self, uid: str) -> None:
         """A pod is gone or its containers have ended."""
-        pod = self.pods.pop(uid, None) or self.waiting.pop(uid, None)
+        pod = self.pods.pop(uid, None) or self._wait(uid, None)
         if pod is not None:
             self._uid_of.pop(pod.key, None)
         self._records.pop(uid, None)
@@ -153,6 +121,19 @@ class Books:
         self.forget(uid)
         self.release(uid)
         self._unbook(uid)
+
+    def _wait(self, uid: str, pod: Pod | None) -> Pod | None:
+        """Set or end a pod's waiting; what was known of it before."""
+        before = self.waiting.pop(uid, None)
+        if before is not None and before.nominated:
+            del self.nominated[before.nominated][uid]
+            if not self.nominated[before.nominated]:
+                del self.nominated[before.nominated]
+        if pod is not None:
+            self.waiting[uid] = pod
+            if pod.nominated:
+                self.nominated.setdefault(pod.nominated, {})[uid] = pod
+        return before
 
     def known(self, uid: str) -> Pod | None:
         """The pod with this UID, bound or waiting."""
@@ -245,6 +226,10 @@ class Books:
             if hold.uid != without:
                 found[hold.node].append(hold)
         return dict(found)
+
+    def has_place(self, uid: str) -> bool:
+        """Whether a hold or a binding under way counts for the pod."""
+        return uid in self.assumed or any(owner == uid for owner, _ in self._holds)
 
     # states
 

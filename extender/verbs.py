@@ -12,12 +12,13 @@ from typing import Final, TypeVar
 
 from cgpu.core.errors import ClaimError
 from cgpu.core.explain import Refusal
-from cgpu.core.model import Claim, Pod
+from cgpu.core.model import Claim, NodeState, Pod
 from cgpu.core.names import LABEL_IGNORE
 from cgpu.core.placement import Shares, place
 from cgpu.core.pods import claim_of, is_ignored
 from cgpu.core.usage import holdings_of
 from extender.books import Books, Hold
+from extender.nominated import Nominations
 from extender.setbacks import Setbacks
 from extender.verdicts import Rank, Table, Verdict, Verdicts, judge
 from extender.wire import FilterAnswer
@@ -57,6 +58,7 @@ class Verbs:
         self._verdicts = Verdicts(books.offers.keys, books.state, self.refusal_of_node)
         books.on_change = self._verdicts.invalidate
         self._setbacks = setbacks
+        self.nominations = Nominations(books)
         self.on_refused: Callable[[], None] = lambda: None
         self.decisions: OrderedDict[str, Decision] = OrderedDict()
         self.refused_on: OrderedDict[str, Sequence[str]] = OrderedDict()  # UID → the nodes of a filter that none passed
@@ -113,8 +115,7 @@ class Verbs:
 
     def choose(self, pod: Pod, claim: Claim, node: str, now: float) -> Shares | str:
         """The cards for a bind, or the sentence that says why there are none."""
-        held = self.books.holds_by_node(now, without=pod.uid).get(node, ())
-        state = self.books.state_for(node, pod.uid, held)
+        state = self._seen_by(pod, node, now)
         shares = place(state, claim)
         if shares is not None:
             return shares
@@ -134,12 +135,40 @@ class Verbs:
         """What every node says to a claim, holds left out."""
         return self._verdicts.table(claim)
 
+    def takes(self, pod: Pod, names: Sequence[str], now: float) -> bool:
+        """Whether a filter of these nodes would let the pod pass; it keeps no place."""
+        try:
+            claim = claim_for(pod)
+        except ClaimError:
+            return False
+        if claim is None:
+            return False
+        table, special = self._verdicts.table(claim), self._special(pod, claim, now)
+        if not table.passing and not special:
+            return False
+        return any(
+            name in table.passing if name not in special else special[name].rank is not None
+            for name in frozenset(names)
+        )
+
     def _special(self, pod: Pod, claim: Claim, now: float) -> dict[str, Verdict]:
         """Nodes where this pod sees something else than any other of its shape."""
         held = self.books.holds_by_node(now, without=pod.uid)
         own = self.books.assumed.get(pod.uid)
-        nodes = held.keys() | ({own.node} if own is not None else set())
-        return {name: judge(self.books.state_for(name, pod.uid, held.get(name, ())), claim) for name in nodes}
+        nodes = {*held, *self.nominations.nodes(), *([own.node] if own is not None else ())}
+        return {name: self._judge(pod, claim, name, held.get(name, ())) for name in nodes}
+
+    def _judge(self, pod: Pod, claim: Claim, node: str, held: Sequence[Hold]) -> Verdict:
+        shut = self.refusal_of_node(node)
+        return Verdict(None, shut) if shut is not None else judge(self._state_for(pod, node, held), claim)
+
+    def _seen_by(self, pod: Pod, node: str, now: float) -> NodeState:
+        """A node's cards with all that is kept from this pod."""
+        return self._state_for(pod, node, self.books.holds_by_node(now, without=pod.uid).get(node, ()))
+
+    def _state_for(self, pod: Pod, node: str, held: Sequence[Hold]) -> NodeState:
+        kept = [*held, *self.nominations.kept_from(pod, node, held)]
+        return self.books.state_for(node, pod.uid, kept)
 
     def _spared(self, pod: Pod, ranks: list[Rank], now: float) -> tuple[list[Rank], list[str]]:
         """Without the nodes where binding this pod kept failing, as long as another one takes it."""

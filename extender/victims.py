@@ -63,7 +63,7 @@ def _plan(state: NodeState, claim: Claim, may_go: Sequence[Booking]) -> _Plan | 
     chosen = per_card[: claim.gpu_count]
     if len(chosen) == claim.gpu_count:
         plan = _Plan(tuple({booking.pod.uid: booking for each in chosen for booking in each.victims}.values()))
-        if fits(_without(state, plan.victims), claim):
+        if fits(without(state, plan.victims), claim):
             return plan
     return _spared(state, claim, may_go)
 
@@ -92,9 +92,9 @@ def _card_plan(card: CardState, held: Holding, may_go: Sequence[Booking]) -> _Pl
 
 def _spared(state: NodeState, claim: Claim, may_go: Sequence[Booking]) -> _Plan | None:
     """For pods whose containers need several cards: all may go, then as many as possible are spared."""
-    if not fits(_without(state, may_go), claim):
+    if not fits(without(state, may_go), claim):
         return None
-    return _Plan(tuple(_sparing(may_go, lambda left: fits(_without(state, left), claim))))
+    return _Plan(tuple(_sparing(may_go, lambda left: fits(without(state, left), claim))))
 
 
 def _sparing(victims: Sequence[Booking], enough: Callable[[Sequence[Booking]], bool]) -> Iterator[Booking]:
@@ -107,7 +107,8 @@ def _sparing(victims: Sequence[Booking], enough: Callable[[Sequence[Booking]], b
     yield from left
 
 
-def _without(state: NodeState, victims: Iterable[Booking]) -> NodeState:
+def without(state: NodeState, victims: Iterable[Booking]) -> NodeState:
+    """The state once these pods have left."""
     gone = tuple(victims)
     return replace(state, cards=tuple(_freed(card, gone) for card in state.cards))
 

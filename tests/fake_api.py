@@ -44,6 +44,7 @@ class FakeApi:
         app.router.add_get("/api/v1/{kind:pods|nodes}", self._list_or_watch)
         app.router.add_get("/api/v1/namespaces/{namespace}/pods/{name}", self._get_pod)
         app.router.add_post("/api/v1/namespaces/{namespace}/pods/{name}/binding", self._bind)
+        app.router.add_patch("/api/v1/namespaces/{namespace}/pods/{name}/status", self._condition)
         app.router.add_post("/api/v1/namespaces/{namespace}/events", self._event)
         app.router.add_patch("/api/v1/namespaces/{namespace}/events/{name}", self._event_again)
         return app
@@ -157,6 +158,17 @@ class FakeApi:
         await self.set_pod(bound)
         return self.after_bind(body) or web.json_response({"kind": "Status", "status": "Success"}, status=201)
 
+    async def _condition(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        pod = self.pods.get(f"{request.match_info['namespace']}/{request.match_info['name']}")
+        if pod is None or body["metadata"]["uid"] != pod["metadata"]["uid"]:
+            return _status(409, "Precondition failed: UID in precondition")
+        changed = json.loads(json.dumps(pod))
+        rows = {row["type"]: row for row in (*changed["status"].get("conditions", ()), *body["status"]["conditions"])}
+        changed["status"]["conditions"] = list(rows.values())
+        await self.set_pod(changed)
+        return web.json_response(changed)
+
     async def _event(self, request: web.Request) -> web.Response:
         body = await request.json()
         if any(event["metadata"]["name"] == body["metadata"]["name"] for event in self.events):
@@ -235,7 +247,7 @@ def make_node(name: str, *units: int, labels: dict[str, str] | None = None, **ch
 
 
 def make_pod(name: str, *mem: str | int, namespace: str = "default", priority: int = 0, **fields: Any) -> Json:
-    """A pending pod with one app container a size; `fields`: labels, annotations, node, scheduler, init."""
+    """A pending pod with one app container a size; `fields`: labels, annotations, node, nominated, scheduler, init."""
     containers = [
         {"name": f"app{index}", "resources": {"limits": {"aliyun.com/gpu-mem": str(size)}}}
         for index, size in enumerate(mem)
@@ -249,6 +261,7 @@ def make_pod(name: str, *mem: str | int, namespace: str = "default", priority: i
         spec["initContainers"] = fields["init"]
     if "node" in fields:
         spec["nodeName"] = fields["node"]
+    status = {"phase": "Pending", **({"nominatedNodeName": fields["nominated"]} if "nominated" in fields else {})}
     return {
         "metadata": {
             "name": name,
@@ -258,7 +271,7 @@ def make_pod(name: str, *mem: str | int, namespace: str = "default", priority: i
             "annotations": fields.get("annotations", {}),
         },
         "spec": spec,
-        "status": {"phase": "Pending"},
+        "status": status,
     }
 
 

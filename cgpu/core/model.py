@@ -64,6 +64,7 @@ class Pod:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     node: str = ""
+    nominated: str = ""  # the node that preemption makes room on for it
     phase: str = "Pending"
     scheduler_name: str = ""
     priority: int = 0

@@ -51,6 +51,8 @@ EVENT_RECOVERED: Final = "GPURecovered"
 EVENT_MODE_REFUSED: Final = "GPUShareModeRefused"
 EVENT_MODULE_NOT_READY: Final = "GPUModuleNotReady"
 
+CONDITION_ROOM: Final = "cgpu.aliyun.com/RoomAgain"
+
 SCHEDULER_NAME: Final = "cgpu-scheduler"
 EXTENDER_PREFIX: Final = "/gpushare-scheduler"
 EXTENDER_VERB_PORT: Final = 12345

@@ -35,6 +35,7 @@ REQUEST_TIMEOUT: Final = aiohttp.ClientTimeout(total=15, sock_connect=5)
 # The API server sends a bookmark about once a minute, so a longer silence is a dead connection.
 WATCH_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=5, sock_read=150)
 MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 _CONNECTIONS: Final = 64
 _ERRORS: Final[Mapping[int, type[UnavailableError]]] = {
     401: ForbiddenError,
@@ -207,6 +208,12 @@ class KubeClient:
     async def patch_node_status(self, name: str, capacity: Mapping[str, str | None]) -> None:
         """Set extended resources in a node's status.capacity (allocatable follows); None removes one."""
         await self.patch(f"/api/v1/nodes/{quote(name, safe='')}/status", {"status": {"capacity": dict(capacity)}})
+
+    async def patch_pod_condition(self, namespace: str, name: str, uid: str, condition: Mapping[str, str]) -> None:
+        """Set one condition of the pod with this UID; the others stay. Raises ConflictError when another has its name."""
+        body = {"metadata": {"uid": uid}, "status": {"conditions": [dict(condition)]}}
+        path = f"{_pod_path(namespace, name)}/status"
+        await self.request(Request("PATCH", path, body=body, content_type=STRATEGIC_PATCH))
 
     async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
         """Bind the pod with this UID and write the annotations, in one request.

@@ -88,6 +88,7 @@ class _ContainerStatus(msgspec.Struct):
 
 class _PodStatus(msgspec.Struct, rename="camel"):
     phase: str = "Pending"
+    nominated_node_name: str | None = None
     start_time: str | None = None
     container_statuses: list[_ContainerStatus] | None = None
     init_container_statuses: list[_ContainerStatus] | None = None
@@ -191,6 +192,7 @@ def pod_of(wire: PodObject) -> Pod:
         labels=_only(_POD_LABELS, meta.labels),
         annotations=_only(_POD_ANNOTATIONS, meta.annotations),
         node=spec.node_name or "",
+        nominated=status.nominated_node_name or "",
         phase=status.phase,
         scheduler_name=spec.scheduler_name or "",
         priority=spec.priority or 0,

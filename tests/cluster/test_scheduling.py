@@ -8,6 +8,7 @@ the pods' annotations say, and no card holds more than it has.
 import json
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -37,6 +38,18 @@ threads = [threading.Thread(target=bind, args=(body,)) for body in bodies]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
 print(json.dumps(errors))
+"""
+
+
+KEEP_THE_NODE = """
+import json, sys, time, urllib.request
+body = json.load(sys.stdin)
+for turn in range(20):
+    body["Pod"]["metadata"]["uid"] = f"ghost-{turn % 2}"
+    url = "http://127.0.0.1:12345/gpushare-scheduler/filter"
+    urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode()), timeout=5).read()
+    print("kept", flush=True)
+    time.sleep(0.25)
 """
 
 
@@ -284,6 +297,18 @@ def test_preemption_takes_the_pods_of_one_card(cluster: Cluster) -> None:
     gone = {frozenset(cards_of(item)) for name, item in before.items() if name not in after}
     assert gone == {frozenset(cards_of(after["high"]))}
     assert sum(name.startswith("low") for name in after) == 2
+
+
+def test_a_place_that_comes_free_without_any_event_wakes_the_pod(cluster: Cluster) -> None:
+    """Pods that never are bound hold the node for five seconds; no object changes when the last hold ends."""
+    inside = ["exec", "-i", "-n", SYSTEM, extender_pod(cluster), "-c", "extender", "--", "python3", "-c", KEEP_THE_NODE]
+    ghosts = json.dumps({"Pod": pod("ghost", 14, 14), "NodeNames": ["node-1"]})
+    with ThreadPoolExecutor(1) as pool:
+        keeping = pool.submit(cluster.kubectl, *inside, text=ghosts)
+        create(cluster, pod("real", 14, node="node-1"))
+        cluster.wait(lambda: is_refused(cluster, "real", "no single GPU has 14 GiB free"))
+        assert keeping.result().count("kept") == 20
+    cluster.wait(lambda: "real" in bound(cluster), about="the pod that was kept out is bound")
 
 
 def kill_extender(cluster: Cluster) -> None:
