@@ -17,6 +17,7 @@ from prometheus_client.core import Metric
 import cgpu.cli.inspect
 import cgpu.cli.module
 import cgpu.cli.sandbox
+import cgpu.cli.smi
 from cgpu.cli.main import COMMANDS
 from cgpu.core import names
 from cgpu.kube.client import KubeClient
@@ -78,6 +79,7 @@ FLAGS = {
     "cgpu-extender": _fields(Settings),
     "cgpu-device-plugin": _fields(Options),
     "kubectl inspect cgpu": _arguments(cgpu.cli.inspect.parser()),
+    "cgpu-smi": _arguments(cgpu.cli.smi.parser()),
     "cgpu": _arguments(cgpu.cli.sandbox._parser()) | _arguments(cgpu.cli.module.parser()) | set(COMMANDS),
 }
 

@@ -36,7 +36,9 @@ def main(argv: Sequence[str] | None = None, tools: Tools | None = None) -> int:
             return _delete(call, given)
         _become(call)
     except CgpuError as error:
-        return _tell(call, error)
+        return _tell(call, str(error))
+    except Exception as error:  # noqa: BLE001 - nobody reads a traceback here: the caller shows what --log holds
+        return _tell(call, f"a fault of cgpu-runtime: {type(error).__name__}: {error}", traceback())
 
 
 def _tools(config: Config) -> Tools:
@@ -47,44 +49,46 @@ def _tools(config: Config) -> Tools:
 
 def _create(call: Call, tools: Tools) -> int:
     _clear(tools)
-    bundle = Path(call.bundle)
-    edited = prepare(call, read_document(bundle), tools)
-    if edited is None:
-        _become(call)
     id_ = instance_of(call.container)
-    if not tools.instances.has(id_):
-        write_document(bundle, edited)
-        _become(call)
+    bundle = Path(call.bundle)
     try:
-        write_document(bundle, edited)
+        edited = prepare(call, read_document(bundle), tools)
+        if edited is not None:
+            write_document(bundle, edited)
+        if not tools.instances.has(id_):
+            _become(call)
         status = _run(call)
-    except CgpuError:
-        tools.instances.end(id_)
+    except Exception:
+        _end(id_, tools)
         raise
     if status:
-        tools.instances.end(id_)
+        _end(id_, tools)
     return status
 
 
+def _end(id_: str, tools: Tools) -> None:
+    """Ends the instance of a container that is not there (any more); what stays is tried again at the next creation."""
+    if not tools.instances.has(id_):
+        return
+    try:
+        tools.instances.end(id_)
+    except UnavailableError as error:
+        tools.say(f"{id_}: its container is gone, but its instance stays until the next one is made: {error}")
+
+
 def _delete(call: Call, tools: Tools) -> int:
+    """A failure to end the instance is no failure of the command, else Docker would keep the container."""
     status = _run(call)
-    id_ = instance_of(call.container)
-    if status == 0 and tools.instances.has(id_):
-        try:
-            tools.instances.end(id_)
-        except UnavailableError as error:  # the container is gone: a failure would make Docker keep it
-            tools.say(f"{id_}: its instance stays until the next container is made: {error}")
+    if status == 0:
+        _end(instance_of(call.container), tools)
     return status
 
 
 def _clear(tools: Tools) -> None:
-    """Ends what a killed wrapper or daemon left; the next creation tries again what does not go now."""
+    """Ends what a killed wrapper or daemon left."""
     for id_ in tools.instances.leftovers():
-        try:
-            tools.instances.end(id_)
-            tools.say(f"{id_}: its container is gone without a word; its instance is ended")
-        except UnavailableError as error:
-            tools.say(f"{id_}: its container is gone, but its instance stays: {error}")
+        tools.say(f"{id_}: its container went without a word")
+        _end(id_, tools)
 
 
 def _run(call: Call) -> int:
@@ -106,9 +110,16 @@ def _become(call: Call) -> NoReturn:
         sys.exit(NOT_FOUND)
 
 
-def _tell(call: Call, error: CgpuError) -> int:
+def traceback() -> str:
+    """Where the present exception came from."""
+    from traceback import format_exc  # noqa: PLC0415 - for faults only
+
+    return format_exc()
+
+
+def _tell(call: Call, reason: str, more: str = "") -> int:
     """Where Docker, containerd and Podman look: the file that --log names, and standard error."""
-    text = f"cgpu: {error}"
+    text = f"cgpu: {reason}"
     sys.stderr.write(f"{text}\n")
     if call.log:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -116,7 +127,7 @@ def _tell(call: Call, error: CgpuError) -> int:
         with suppress(OSError), Path(call.log).open("a") as log:
             log.write(entry + "\n")
     with suppress(CgpuError):
-        _log(read_config(config_path()).log_file)(f"{call.container[:12]}: refused: {error}")
+        _log(read_config(config_path()).log_file)(f"{call.container[:12]}: refused: {reason}\n{more}".rstrip())
     return 1
 
 

@@ -104,6 +104,15 @@ def test_a_refusal_is_one_sentence_where_the_caller_looks(wrapper: Run, tmp_path
     assert (entry["level"], entry["msg"][:42]) == ("error", "cgpu: ALIYUN_COM_GPU_MEM_CONTAINER=six: 's")
 
 
+def test_a_fault_of_ours_is_told_too(wrapper: Run, tmp_path: Path, bundle: Path) -> None:
+    (bundle / "config.json").write_text('{"process": {"env": 7}}')
+    log = tmp_path / "log.json"
+    done = wrapper("--log", log, "--log-format", "json", "create", "--bundle", bundle, ID)
+
+    assert done.returncode == 1
+    assert json.loads(log.read_text())["msg"].startswith("cgpu: a fault of cgpu-runtime: TypeError")
+
+
 def test_what_a_killed_wrapper_left_is_ended_by_the_next(wrapper: Run, tmp_path: Path, bundle: Path) -> None:
     fresh = (bundle / "config.json").read_text()
     change(bundle, lambda spec: spec["process"]["env"].extend(SHARE))
