@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Before a container is created: what its config.json asks for is made, and the document is edited."""
 
+import errno
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -95,9 +96,31 @@ def _isolated(
     if request is None:  # the variable's numbers say off; `is_off` and this rule are one
         return None
     id_ = instance_of(call.container)
-    nodes = tools.instances.make(id_, _owner(call), request)
+    try:
+        nodes = tools.instances.make(id_, _owner(call), request)
+    except UnavailableError as error:
+        raise UnavailableError(_refused(request, env, tools.kernel, error)) from error
     tools.say(f"{id_}: {_described(request)}")
     return isolated(document, nodes, _files(call, document, env, host, tools), majors)
+
+
+def _refused(request: Request, env: Mapping[str, str], kernel: CgpuProc, error: UnavailableError) -> str:
+    """What the kernel's refusal means for the one who wrote the variables."""
+    if getattr(error.__cause__, "errno", None) != errno.ENOSPC:
+        return str(error)
+    rows = kernel.instances()
+    for part in request.slices:
+        given, count = (
+            sum(row.mem for row in rows if row.gpu == part.gpu.minor),
+            sum(row.gpu == part.gpu.minor for row in rows),
+        )
+        if given + part.mem > part.gpu.total_mib << 20:
+            return (
+                f"{ENV_CONTAINER}={env[ENV_CONTAINER]} asks for {part.mem >> 20} MiB of GPU {part.gpu.index}, whose"
+                f" {count} instances leave {(part.gpu.total_mib - (given >> 20))} of {part.gpu.total_mib} MiB:"
+                " ask for less, or end a container (cgpu-smi lists them)"
+            )
+    return f"no GPU of the container takes another instance (max_inst in /proc/cgpu_km/N): {error}"
 
 
 def _refuse_privileged(call: Call, env: Mapping[str, str], tools: Tools) -> None:

@@ -1,21 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What this machine has: cards and the driver's files, asked once after a boot and kept in /run/cgpu/cards.json.
 
-Asking NVIDIA's library takes a tenth of a second and more; a container start must not. What was kept is asked anew when
+Asking the driver takes a tenth of a second and more; a container start must not. What was kept is asked anew when
 the boot, the driver's version or the list of its cards differs.
 """
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from cgpu.core.errors import UnavailableError
 from cgpu.runtime.libraries import HostFile, discover
 from cgpu.runtime.request import HostGpu
 
 NVIDIA_MAJOR: Final = 195
+QUERY: Final = ("nvidia-smi", "--query-gpu=index,pci.bus_id,uuid,memory.total", "--format=csv,noheader,nounits")
 _FORM: Final = 1  # of cards.json
 
 
@@ -60,21 +62,51 @@ def driver_version(proc: Path) -> str:
     return next((word for word in words if word[:1].isdigit() and "." in word), "")
 
 
-def scan_nvml() -> tuple[HostGpu, ...]:
-    """The cards as NVIDIA's library lists them. Raises UnavailableError."""
-    from cgpu.core.health import HealthBook  # noqa: PLC0415 - slow to import, and needed once after a boot
-    from cgpu.gpus import NvmlGpus  # noqa: PLC0415
+def parse_cards(listed: str, minors: Mapping[str, int]) -> tuple[HostGpu, ...]:
+    """The cards in nvidia-smi's answer to `QUERY`; `minors`: number of the node by PCI address. Raises UnavailableError."""
+    try:
+        return tuple(_card(line, minors) for line in listed.splitlines() if line.strip())
+    except (ValueError, KeyError) as error:
+        raise UnavailableError(f"nvidia-smi: its list of cards cannot be read: {listed.strip()[:200]!r}") from error
 
-    return tuple(HostGpu(gpu.index, gpu.minor, gpu.uuid, gpu.total_mib) for gpu in NvmlGpus(HealthBook()).scan())
+
+def _card(line: str, minors: Mapping[str, int]) -> HostGpu:
+    index, address, uuid, total = (part.strip() for part in line.split(","))
+    return HostGpu(int(index), minors[address.lower()[-12:]], uuid, int(total))
 
 
-def read_host(paths: Paths, scan: Callable[[], Sequence[HostGpu]] = scan_nvml) -> Host:
+def scan_cards(proc: Path) -> tuple[HostGpu, ...]:
+    """The cards as nvidia-smi lists them: what it shows is what a share is a part of. Raises UnavailableError."""
+    import subprocess  # noqa: PLC0415 - slow to import, and needed once after a boot
+
+    try:
+        done = subprocess.run(QUERY, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise UnavailableError(f"nvidia-smi: {error.strerror}: is NVIDIA's driver installed?") from error
+    if done.returncode:
+        said = " ".join((done.stdout + done.stderr).split())
+        raise UnavailableError(f"nvidia-smi ended with {done.returncode}: {said[:300]}")
+    return parse_cards(done.stdout, _minors(proc))
+
+
+def _minors(proc: Path) -> dict[str, int]:
+    """Number of /dev/nvidia<minor> by PCI address; the driver's own list has it, nvidia-smi does not."""
+    found = {}
+    for card in (proc / "driver/nvidia/gpus").glob("*"):
+        for line in (card / "information").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "Device Minor":
+                found[card.name.lower()[-12:]] = int(value)
+    return found
+
+
+def read_host(paths: Paths, scan: Callable[[Path], Sequence[HostGpu]] = scan_cards) -> Host:
     """Cards and files, from cards.json while it is true. Raises UnavailableError when the driver does not answer."""
     kept = paths.run / "cards.json"
     stamp = _stamp(paths.proc)
     found = _read(kept, stamp)
     if found is None:
-        found = Host(tuple(scan()), tuple(discover(paths.root, driver_version(paths.proc))))
+        found = Host(tuple(scan(paths.proc)), tuple(discover(paths.root, driver_version(paths.proc))))
         _write(kept, stamp, found)
     return found
 
