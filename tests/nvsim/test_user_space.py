@@ -7,19 +7,10 @@ import sys
 
 import pytest
 
+from tests.nvsim.cards import CARD_MIB, PRODUCT, check_everything, check_runtime
 from tests.nvsim.driver import BRANCHES, CARDS, PROGRAMS, knows, run
+from tests.vm.packages import cuda_of, fetch_cuda
 
-CARD_MIB = {"T4": 15109, "V100": 16160, "A10": 23028, "A100": 40536, "P4": 7611, "P100": 16280, "H100": 81559}
-PRODUCT = {
-    "T4": "Tesla T4",
-    "V100": "Tesla V100-SXM2-16GB",
-    "A10": "NVIDIA A10",
-    "A100": "NVIDIA A100-SXM4-40GB",
-    "P4": "Tesla P4",
-    "P100": "Tesla P100-PCIE-16GB",
-    "H100": "NVIDIA H100 PCIe",
-}
-TIMES_MS = {"kernel_ms": 200, "three_kernels_ms": 60, "chained_ms": 40, "graph_ms": 20}
 # every branch with T4; every card with the newest branch, the oldest that knows it, and one between
 PAIRS = sorted(
     {(branch, "T4") for branch in BRANCHES}
@@ -29,25 +20,37 @@ PAIRS = sorted(
 )
 
 
-def everything(branch: str, card: str) -> dict[str, object]:
-    """What programs/everything.py found, timings apart."""
-    done = run(branch, [sys.executable, str(PROGRAMS / "everything.py")], cards=card, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout)
-
-
 @pytest.mark.parametrize(
     ("branch", "card"), [pytest.param(*pair, id=f"libcuda of {pair[0]} on a {pair[1]}") for pair in PAIRS]
 )
 def test_a_cuda_program_does_everything(branch: str, card: str) -> None:
     """Memory, copies, fills, kernels, streams, graphs and errors are as on a card; a kernel takes its time and no less."""
-    facts = everything(branch, card)
-    times = {name: facts.pop(name) for name in TIMES_MS}
-    want = {"total_mib": CARD_MIB[card], "taken_mib": 64, "given_back_mib": 64}
+    done = run(branch, [sys.executable, str(PROGRAMS / "everything.py")], cards=card, timeout=120)
 
-    assert {name: value for name, value in facts.items() if value is not True} == want
-    assert {name: time for name, time in times.items() if time < TIMES_MS[name] * 0.99} == {}
-    assert times["kernel_ms"] == pytest.approx(200, rel=0.05)
+    assert done.returncode == 0, done.stdout + done.stderr
+    check_everything(json.loads(done.stdout), card)
+
+
+@pytest.mark.parametrize("branch", [pytest.param(branch, id=f"libcuda of {branch}") for branch in BRANCHES])
+def test_four_threads_do_everything_at_once(branch: str) -> None:
+    """Contexts and streams of four threads, without an error and every byte compared."""
+    done = run(branch, [sys.executable, str(PROGRAMS / "stress.py"), "4", "10", "alone"], timeout=120)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout) == {"done": [10] * 4, "wrong": [], "peer": 0}
+
+
+@pytest.mark.parametrize(
+    "branch", [pytest.param(branch, id=f"libcudart on {branch}") for branch in BRANCHES if branch != "418"]
+)
+def test_a_program_of_the_runtime_api_runs(branch: str) -> None:
+    """NVIDIA's libcudart, the newest that the branch accepts (none that 418 accepts is to be had)."""
+    libraries = fetch_cuda(cuda_of(branch)) / "lib"
+    program = [sys.executable, str(PROGRAMS / "runtime.py"), str(next(libraries.glob("libcudart.so.*")))]
+    done = run(branch, program, cards="T4,P4", timeout=120)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    check_runtime(json.loads(done.stdout), branch)
 
 
 @pytest.mark.parametrize("branch", [pytest.param(branch, id=f"nvidia-smi of {branch}") for branch in BRANCHES])

@@ -25,7 +25,10 @@ KNOWN_CARDS: Final = ("T4", "V100", "A10", "A100", "P4", "P100", "H100")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a machine is to be: driver branch (or `none`), comma list of cards, kernel, MiB a card (None = its own)."""
+    """What a machine is to be: driver branch (or `none`), comma list of cards, kernel, MiB a card (None = its own).
+
+    `more` names branches whose user space (and CUDA, if wanted) is there too: the guest's `play` takes one of them.
+    """
 
     branch: str = "535"
     cards: str = "T4"
@@ -36,11 +39,14 @@ class Choice:
     memory_mib: int = 2048
     cpus: int = 2
     append: str = ""
+    more: tuple[str, ...] = ()
 
     def checked(self) -> "Choice":
         """Itself; BenchError for a branch or card that nobody simulates."""
         if self.branch != NO_DRIVER:
             packages.branch_of(self.branch)
+        for branch in self.more:
+            packages.branch_of(branch)
         unknown = [card for card in self.cards.split(",") if card not in KNOWN_CARDS]
         if unknown:
             raise BenchError(f"card {unknown[0]!r} is unknown; cards are a comma list of {', '.join(KNOWN_CARDS)}")
@@ -97,18 +103,25 @@ def bench_disk(choice: Choice, disk: Path) -> None:
     shutil.rmtree(staging)
 
 
+def nvidia_disk(branch: str) -> Path:
+    """NVIDIA's user space of a branch as a disk."""
+    return folder_disk(f"nvidia-{branch}", packages.fetch(branch), [1, packages.version_of(branch)])
+
+
+def cuda_disk(toolkit: str) -> Path:
+    """CuPy and the CUDA runtime of a toolkit as a disk."""
+    return folder_disk(f"cuda-{toolkit}", packages.fetch_cuda(toolkit), [2, packages.CUDA[toolkit]])
+
+
 def user_space_disks(choice: Choice) -> dict[str, Path]:
-    """The disks with NVIDIA's user space of the branch, and CUDA where it is asked for."""
+    """The disks with NVIDIA's user space of the branches, and CUDA where it is asked for."""
     if choice.branch == NO_DRIVER:
         return {}
-    disks = {
-        "nvidia": folder_disk(
-            f"nvidia-{choice.branch}", packages.fetch(choice.branch), [1, packages.version_of(choice.branch)]
-        )
-    }
+    disks = {"nvidia": nvidia_disk(choice.branch)}
+    disks |= {f"nvidia-{branch}": nvidia_disk(branch) for branch in choice.more}
     if choice.cuda:
-        toolkit = packages.cuda_of(choice.branch)
-        disks["cuda"] = folder_disk(f"cuda-{toolkit}", packages.fetch_cuda(toolkit), [2, packages.CUDA[toolkit]])
+        disks["cuda"] = cuda_disk(packages.cuda_of(choice.branch))
+        disks |= {f"cuda-{toolkit}": cuda_disk(toolkit) for toolkit in sorted(set(map(packages.cuda_of, choice.more)))}
     return disks
 
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a CUDA program does, once through; prints one JSON object of facts that the test compares.
+"""What a CUDA program does, once through; prints one JSON object of facts a card, which the test compares.
 
-everything.py [CARD]        # index of the card
+everything.py [CARD ...]        # indices of the cards; the first one unless told
 """
 
 import ctypes
 import json
+import random
 import sys
 import threading
 import time
@@ -14,22 +15,17 @@ from collections.abc import Callable
 from libcuda import Address, Cuda, Size, Spin
 
 MIB = 1 << 20
-PATTERN = bytes((7 * i + (i >> 9)) & 0xFF for i in range(3 * MIB))
+PATTERN = random.Random(1).randbytes(3 * MIB)
 DURATION_NS = 200_000_000
 OUT_OF_MEMORY = 2
 BUSY = 600
 facts: dict[str, object] = {}
 
 
-def device() -> int:
-    """The index of the card that the command line names, else the first."""
-    return int(sys.argv[1]) if len(sys.argv) > 1 else 0
-
-
 def memory(cuda: Cuda) -> int:
     """Totals, and what allocations take from the free memory."""
     total = Size()
-    cuda.call("cuDeviceTotalMem_v2", ctypes.byref(total), device())
+    cuda.call("cuDeviceTotalMem_v2", ctypes.byref(total), cuda.device)
     free, shown = cuda.memory()
     facts["total_mib"] = total.value // MIB
     facts["totals_agree"] = total.value == shown
@@ -146,12 +142,12 @@ class Location(ctypes.Structure):
 
 def virtual_memory(cuda: Cuda) -> None:
     """Memory without an address, mapped, filled and exported; not in the oldest branch."""
-    properties, grain, handle, address = Location(1, 1, 1, device()), Size(), Address(), Address()
+    properties, grain, handle, address = Location(1, 1, 1, cuda.device), Size(), Address(), Address()
     cuda.call("cuMemGetAllocationGranularity", ctypes.byref(grain), ctypes.byref(properties), 0)
     cuda.call("cuMemCreate", ctypes.byref(handle), grain, ctypes.byref(properties), Address(0))
     cuda.call("cuMemAddressReserve", ctypes.byref(address), grain, Size(0), Address(0), Address(0))
     cuda.call("cuMemMap", address, grain, Size(0), handle, Address(0))
-    access = (ctypes.c_int * 3)(1, device(), 3)
+    access = (ctypes.c_int * 3)(1, cuda.device, 3)
     cuda.call("cuMemSetAccess", address, grain, access, Size(1))
     cuda.call("cuMemsetD32_v2", address, ctypes.c_uint(0x1234), Size(grain.value // 4))
     facts["mapped"] = cuda.read(address.value, grain.value) == b"\x34\x12\0\0" * (grain.value // 4)
@@ -176,11 +172,14 @@ def graphs(cuda: Cuda, spin: Spin) -> None:
     facts["graph_ms"] = (time.monotonic() - started) * 1000
 
 
-def main() -> None:
-    cuda = Cuda(device())
+def everything(device: int, meanwhile: Callable[[], None] = lambda: None) -> dict[str, object]:
+    """All steps on one card; `meanwhile` is called once while 64 MiB are held on it."""
+    facts.clear()
+    cuda = Cuda(device)
     base = memory(cuda)
     spin = Spin(cuda)
     steps: list[Callable[[], None]] = [
+        meanwhile,
         lambda: copies(cuda, base),
         lambda: fills(cuda, base),
         lambda: kernels(cuda, spin),
@@ -192,13 +191,17 @@ def main() -> None:
         steps.append(lambda: virtual_memory(cuda))
     for step in steps:
         step()
-    handle = ctypes.create_string_buffer(64)
-    facts["ipc_handle"] = cuda.status("cuIpcGetMemHandle", handle, Address(base)) == 0
+    facts["ipc_handle"] = any(cuda.share(base))
     before = cuda.memory()[0]
     cuda.free(base)
     facts["given_back_mib"] = (cuda.memory()[0] - before) // MIB
     cuda.call("cuCtxDestroy_v2", cuda.context)
-    json.dump(facts, sys.stdout)
+    return dict(facts)
+
+
+def main() -> None:
+    for word in sys.argv[1:] or ["0"]:
+        print(json.dumps(everything(int(word))), flush=True)
 
 
 if __name__ == "__main__":

@@ -29,11 +29,18 @@ class CudaError(Exception):
         self.code = code
 
 
+class IpcHandle(ctypes.Structure):
+    """CUipcMemHandle, which is passed by value."""
+
+    _fields_ = (("bytes", ctypes.c_ubyte * 64),)
+
+
 class Cuda:
     """One context on one card. Calls are made by name: `cuda.call("cuMemAlloc_v2", ...)`."""
 
     def __init__(self, device: int = 0, flags: int = 4) -> None:
         self.library = ctypes.CDLL("libcuda.so.1")
+        self.device = device
         self.call("cuInit", 0)
         self.context = ctypes.c_void_p()
         self.call("cuCtxCreate_v2", ctypes.byref(self.context), flags, device)
@@ -81,6 +88,23 @@ class Cuda:
         free, total = Size(), Size()
         self.call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value, total.value
+
+    def share(self, address: int) -> bytes:
+        """The handle by which another process opens memory."""
+        handle = IpcHandle()
+        self.call("cuIpcGetMemHandle", ctypes.byref(handle), Address(address))
+        return bytes(handle)
+
+    def open_shared(self, handle: bytes) -> int:
+        """The address of another process's memory in this one."""
+        address, name = Address(), "cuIpcOpenMemHandle"
+        name += "_v2" if self.has("cuIpcOpenMemHandle_v2") else ""
+        self.call(name, ctypes.byref(address), IpcHandle.from_buffer_copy(handle), 1)
+        return address.value
+
+    def close_shared(self, address: int) -> None:
+        """Takes another process's memory out of this one."""
+        self.call("cuIpcCloseMemHandle", Address(address))
 
     def stream(self) -> ctypes.c_void_p:
         """A stream that does not wait for the default one."""
