@@ -13,12 +13,17 @@ the machine as they found it; one that cannot calls `vm_pool.discard()`.
 
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from tests.vm.bench import Choice, boot
 from tests.vm.machine import Machine
+
+# a write behind an allocation is reported when that is freed, at the test that did it, not as a crash of a later one
+RED_ZONES: Final = "slub_debug=FZ"
 
 
 class Pool:
@@ -32,7 +37,8 @@ class Pool:
         """A live machine of that choice."""
         if self.machine is None or self.choice != choice or not self.machine.alive:
             self.discard()
-            self.machine = boot(choice, Path(tempfile.mkdtemp(prefix="cgpu-vm-")))
+            watched = replace(choice, append=f"{RED_ZONES} {choice.append}".strip())
+            self.machine = boot(watched, Path(tempfile.mkdtemp(prefix="cgpu-vm-")))
             self.choice = choice
         return self.machine
 

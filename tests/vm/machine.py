@@ -33,7 +33,7 @@ APPEND: Final = (
 )
 # what a kernel says when something is wrong, whether it stops or not (lockdep and kmemleak do not)
 REPORT: Final = re.compile(
-    r"Kernel panic|WARNING: |BUG: |Oops: |KASAN: |UBSAN: |general protection fault|kmemleak: \d+ new"
+    r"Kernel panic|WARNING: |BUG: |BUG [\w.-]+ \(|Oops: |KASAN: |UBSAN: |general protection fault|kmemleak: \d+ new"
     r"|DEBUG_LOCKS_WARN_ON|INFO: (?:task .* blocked|possible |rcu.*stall)|initrd: .* (?:failed|cannot)"
 )
 

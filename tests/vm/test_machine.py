@@ -94,13 +94,20 @@ def test_docker_podman_and_both_runtimes_start_containers(vm):
     assert vm.run("docker run --rm --runtime crun busybox echo from crun").stdout == "from crun\n"
 
 
-@bare
-def test_a_kernel_warning_ends_the_machine_with_the_kernels_words(vm, vm_pool):
+@pytest.mark.parametrize(
+    ("parameter", "words"),
+    [
+        pytest.param("complain=1", "complain: as asked", id="a warning"),
+        pytest.param("overrun=1", "Right Redzone overwritten", id="a write behind an allocation"),
+    ],
+)
+def test_a_complaint_of_the_kernel_ends_the_machine_with_the_kernels_words(vm_pool, parameter, words):
+    vm = vm_pool.get(BARE)
     vm.put("/tmp/complain.ko", build_modules(fetch("6.1"), Path(__file__).parent / "data/complain") / "complain.ko")
     vm.run("insmod /tmp/complain.ko; rmmod complain").checked()
 
-    with pytest.raises(GuestCrashError, match="complain: as asked"):
-        vm.run("insmod /tmp/complain.ko complain=1; sleep 60")
+    with pytest.raises(GuestCrashError, match=words):
+        vm.run(f"insmod /tmp/complain.ko {parameter}; sleep 1; echo done").checked()
 
     assert not vm.alive
     assert vm_pool.get(BARE).run("echo back").stdout == "back\n"
