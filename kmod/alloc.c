@@ -11,7 +11,16 @@
 /* The driver rounds up to its page size, never by more than this. */
 #define ROUNDING_MOST		(4ULL << 20)
 
-static void free_handle(struct cgpu_file *f, u32 client, u32 parent, u32 handle)
+/**
+ * cgpu_free_handle() - end a handle that the table does not have
+ * @f: the control file
+ * @client: its client
+ * @parent: its parent
+ * @handle: the handle; that it does not exist is fine
+ *
+ * Context: process; f->lock is held.
+ */
+void cgpu_free_handle(struct cgpu_file *f, u32 client, u32 parent, u32 handle)
 {
 	struct nvos00_parameters args = {
 		.h_root = client, .h_object_parent = parent,
@@ -90,7 +99,7 @@ void cgpu_grant_undo(struct cgpu_file *f, struct grant *g)
 {
 	if (!g->bytes)
 		return;
-	free_handle(f, g->client, g->parent, g->handle);
+	cgpu_free_handle(f, g->client, g->parent, g->handle);
 	cgpu_uncharge_bytes(f->node->inst, g->gpu, g->bytes);
 }
 
@@ -252,13 +261,28 @@ static int prepare_memory(struct cgpu_file *f, struct alloc *a, struct grant *g,
 	g->bytes = U64_AT(a->nested, offsetof(struct nv_memory_allocation_params,
 					      size));
 	g->gpu = cgpu_gpu_of(f, g->client, g->parent);
-	if (!g->handle)
-		g->handle = cgpu_new_handle(f);
-	a->args.head.h_object_new = g->handle;
 	*status = cgpu_grant_begin(f, g);
 	if (*status)
 		g->bytes = 0;
 	return 0;
+}
+
+/*
+ * The place in the tree must be known, and the handle before the call: what
+ * comes back may be forged, and an object that the table lacks has no limit.
+ */
+static u32 place(struct cgpu_file *f, struct alloc *a, struct grant *g)
+{
+	if (is_refused(a->args.head.h_class))
+		return NV_ERR_INVALID_CLASS;
+	if (is_client(a->args.head.h_class))
+		return NV_OK;
+	if (!cgpu_known(f, g->client, g->parent))
+		return NV_ERR_INVALID_OBJECT_PARENT;
+	if (!g->handle)
+		g->handle = cgpu_new_handle(f);
+	a->args.head.h_object_new = g->handle;
+	return NV_OK;
 }
 
 static int prepare(struct cgpu_file *f, struct alloc *a, struct grant *g,
@@ -266,10 +290,9 @@ static int prepare(struct cgpu_file *f, struct alloc *a, struct grant *g,
 {
 	u32 class = a->args.head.h_class;
 
-	if (is_refused(class)) {
-		*status = NV_ERR_INVALID_CLASS;
+	*status = place(f, a, g);
+	if (*status)
 		return 0;
-	}
 	if (class == NV01_DEVICE_0)
 		return prepare_device(f, a, g, call, status);
 	if (class == NV01_MEMORY_LOCAL_USER)
@@ -298,11 +321,11 @@ static int finish_alloc(struct cgpu_file *f, struct alloc *a, struct grant *g)
 	const struct nvos64_parameters_535 *head = &a->args.head;
 	struct cgpu_obj what = {
 		.client = g->client, .parent = g->parent,
-		.handle = g->bytes ? g->handle : head->h_object_new,
-		.class = head->h_class, .gpu = g->gpu,
+		.handle = g->handle, .class = head->h_class, .gpu = g->gpu,
 	};
 
 	if (is_client(what.class)) {
+		what.handle = head->h_object_new;
 		what.client = what.handle;
 		what.parent = 0;
 	}

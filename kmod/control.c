@@ -7,7 +7,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include "cgpu.h"
+#include "grant.h"
 
 /*
  * struct fd_control - a control whose parameters name a descriptor
@@ -56,7 +56,10 @@ static long call_control(struct cgpu_file *f, u32 cmd,
 	return cgpu_call(&call);
 }
 
-/* The memory behind an exported object is held by the exporting file too. */
+/*
+ * The memory behind an exported object is held by the exporting file too, from
+ * before the call and whatever it answers.
+ */
 static void note_export(struct cgpu_file *f, struct cgpu_file *holder,
 			u32 client, u32 handle)
 {
@@ -72,30 +75,30 @@ static void note_export(struct cgpu_file *f, struct cgpu_file *holder,
 	mutex_unlock(&inst->lock);
 }
 
-static int note_import(struct cgpu_file *f, struct cgpu_file *holder,
-		       u32 client,
-		       const struct nv0000_ctrl_os_unix_export_object *object)
+/* The handle is chosen before the call: what comes back may be forged. */
+static u32 prepare_import(struct cgpu_file *f, u32 client, void *params,
+			  struct cgpu_obj *what)
 {
-	struct cgpu_obj what = {
-		.client = client, .parent = object->h_parent,
-		.handle = object->h_object, .class = NV01_MEMORY_LOCAL_USER,
-		.gpu = holder->exported ? holder->exported->gpu : -1,
-	};
+	struct nv0000_ctrl_os_unix_import_object_from_fd_params *import = params;
 
-	return cgpu_track(f, &what, 0, holder->exported);
+	if (!import->object.h_object)
+		import->object.h_object = cgpu_new_handle(f);
+	what->client = client;
+	what->parent = import->object.h_parent;
+	what->handle = import->object.h_object;
+	what->class = NV01_MEMORY_LOCAL_USER;
+	return cgpu_known(f, client, what->handle) ?
+	       NV_ERR_INSERT_DUPLICATE_NAME : NV_OK;
 }
 
-static void note_fd_control(struct cgpu_file *f, struct cgpu_file *holder,
-			    u32 cmd, u32 client, u32 exported,
-			    const void *params)
+static int finish_import(struct cgpu_file *f, struct cgpu_file *holder,
+			 struct cgpu_obj *what, bool done)
 {
-	const struct nv0000_ctrl_os_unix_import_object_from_fd_params *import =
-		params;
-
-	if (cmd == NV0000_CTRL_OS_UNIX_EXPORT_OBJECT_TO_FD)
-		note_export(f, holder, client, exported);
-	if (cmd == NV0000_CTRL_OS_UNIX_IMPORT_OBJECT_FROM_FD)
-		note_import(f, holder, client, &import->object);
+	what->gpu = holder->exported ? holder->exported->gpu : -1;
+	if (done)
+		return cgpu_track(f, what, 0, holder->exported);
+	cgpu_free_handle(f, what->client, what->parent, what->handle);
+	return 0;
 }
 
 /* The file that was checked is the one that the driver sees. */
@@ -113,19 +116,25 @@ static long call_with_fd(struct cgpu_file *f, u32 cmd,
 		.nested_at = offsetof(struct nvos54_parameters, params),
 		.fd_at = CGPU_NESTED_AT + control->fd_at,
 	};
+	bool import = control->cmd == NV0000_CTRL_OS_UNIX_IMPORT_OBJECT_FROM_FD;
+	struct cgpu_obj what = { };
 	struct cgpu_file *holder;
-	long ret;
+	long ret = 0;
 
+	args->status = import ? prepare_import(f, client, params, &what) : NV_OK;
+	if (args->status)
+		return 0;
 	holder = cgpu_own_file(f, users, &call.genuine);
 	if (IS_ERR(holder)) {
 		args->status = NV_ERR_INVALID_ARGUMENT;
 		return 0;
 	}
+	if (control->cmd == NV0000_CTRL_OS_UNIX_EXPORT_OBJECT_TO_FD)
+		note_export(f, holder, client, exported);
 	ret = cgpu_call(&call);
 	*fd = users;
-	if (!ret && !args->status)
-		note_fd_control(f, holder, control->cmd, client, exported,
-				params);
+	if (import)
+		ret = finish_import(f, holder, &what, !ret && !args->status) ?: ret;
 	fput(call.genuine);
 	return ret;
 }

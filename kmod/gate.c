@@ -89,14 +89,18 @@ static bool may_go(struct cgpu_share *share)
 	return READ_ONCE(share->gate.open) || READ_ONCE(share->inst->poisoned);
 }
 
-/* The mapping may vanish once the lock is dropped; the instance may not. */
+/*
+ * The mapping may vanish once the lock is dropped; the instance may not. A
+ * system call that stores here is retried after a signal unless it is fatal,
+ * so that it must not end for less.
+ */
 static void wait_for_turn(struct cgpu_share *share, unsigned int flags)
 {
 	struct cgpu_gate *gate = &share->gate;
 
 	atomic_inc(&gate->waiting);
 	cgpu_slices_kick(share->gpu);
-	if (flags & FAULT_FLAG_INTERRUPTIBLE)
+	if (flags & FAULT_FLAG_INTERRUPTIBLE && flags & FAULT_FLAG_USER)
 		wait_event_interruptible(gate->wq, may_go(share));
 	else
 		wait_event_killable(gate->wq, may_go(share));

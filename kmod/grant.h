@@ -24,6 +24,7 @@ struct grant {
 	u32 handle;
 };
 
+void cgpu_free_handle(struct cgpu_file *f, u32 client, u32 parent, u32 handle);
 u32 cgpu_grant_begin(struct cgpu_file *f, struct grant *g);
 void cgpu_grant_undo(struct cgpu_file *f, struct grant *g);
 void cgpu_grant_add_rounding(struct cgpu_file *f, struct grant *g, u64 limit);

@@ -162,15 +162,21 @@ static void free_list(struct cgpu_inst *inst, struct list_head *freed)
  * @client: its client
  * @handle: the object
  *
+ * A client belongs to the file that made it, and the driver frees nothing of
+ * it for another, whatever the answer says.
+ *
  * Context: process.
  */
 void cgpu_untrack(struct cgpu_file *f, u32 client, u32 handle)
 {
 	struct cgpu_inst *inst = f->node->inst;
+	struct cgpu_obj *o;
 	LIST_HEAD(freed);
 
 	mutex_lock(&inst->lock);
-	cgpu_objs_remove(&inst->objs, client, handle, &freed);
+	o = cgpu_objs_find(&inst->objs, client, client);
+	if (o && o->owner == f)
+		cgpu_objs_remove(&inst->objs, client, handle, &freed);
 	free_list(inst, &freed);
 	mutex_unlock(&inst->lock);
 }

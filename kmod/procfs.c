@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* /proc/cgpu_km: settings and figures. A refused write logs why. */
+#include <linux/capability.h>
 #include <linux/list.h>
 #include <linux/pid.h>
 #include <linux/proc_fs.h>
@@ -53,13 +54,25 @@ static int attr_open(struct inode *inode, struct file *file)
 	return single_open(file, attr_show, cgpu_pde_data(inode));
 }
 
+/* Whoever is root in a container sees these files too. */
+static int may_write(const char *name)
+{
+	if (capable(CAP_SYS_ADMIN))
+		return 0;
+	pr_err_ratelimited("%s: write refused: it needs CAP_SYS_ADMIN, which containers lack\n",
+			   name);
+	return -EPERM;
+}
+
 static ssize_t attr_write(struct file *file, const char __user *from,
 			  size_t count, loff_t *at)
 {
 	struct attr_file *f = cgpu_pde_data(file_inode(file));
 	u64 value;
-	int ret;
+	int ret = may_write(f->attr->name);
 
+	if (ret)
+		return ret;
 	ret = kstrtou64_from_user(from, count, 10, &value);
 	if (ret) {
 		pr_err("%s: a number is wanted\n", f->attr->name);
@@ -410,9 +423,11 @@ static int run_lines(char *text)
 static ssize_t instctl_write(struct file *file, const char __user *from,
 			     size_t count, loff_t *at)
 {
+	int ret = may_write("inst_ctl");
 	char *text;
-	int ret;
 
+	if (ret)
+		return ret;
 	if (count > WRITE_MOST)
 		return -E2BIG;
 	text = memdup_user_nul(from, count);

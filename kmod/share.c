@@ -4,7 +4,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
-#include "cgpu.h"
+#include "grant.h"
 
 /* ---- DUP_OBJECT: one more handle of the same memory ---- */
 
@@ -27,6 +27,18 @@ static struct cgpu_phys *take_source(struct cgpu_file *f, u32 client,
 	return phys;
 }
 
+static u32 check_dup(struct cgpu_file *f, const struct nvos55_parameters *args)
+{
+	if (!cgpu_known(f, args->h_client, args->h_client))
+		return NV_ERR_INVALID_CLIENT;
+	if (!cgpu_known(f, args->h_client_src, args->h_object_src))
+		return NV_ERR_INVALID_OBJECT_HANDLE;
+	if (cgpu_known(f, args->h_client, args->h_object))
+		return NV_ERR_INSERT_DUPLICATE_NAME;
+	return NV_OK;
+}
+
+/* A refusal may be forged, so the second handle is ended before it is believed. */
 static long run_dup(struct cgpu_file *f, u32 cmd,
 		    struct nvos55_parameters *args)
 {
@@ -39,17 +51,18 @@ static long run_dup(struct cgpu_file *f, u32 cmd,
 	struct cgpu_phys *phys;
 	long ret;
 
-	if (!cgpu_known(f, args->h_client_src, args->h_object_src)) {
-		args->status = NV_ERR_INVALID_OBJECT_HANDLE;
-		return 0;
-	}
 	if (!args->h_object)
 		args->h_object = cgpu_new_handle(f);
+	args->status = check_dup(f, args);
+	if (args->status)
+		return 0;
 	what.handle = args->h_object;
 	phys = take_source(f, args->h_client_src, args->h_object_src, &what);
 	ret = cgpu_call(&call);
 	if (!ret && !args->status)
 		ret = cgpu_track(f, &what, 0, phys);
+	else
+		cgpu_free_handle(f, what.client, what.parent, what.handle);
 	cgpu_phys_release(f->node->inst, phys);
 	return ret;
 }
@@ -113,6 +126,10 @@ static long run_map(struct cgpu_file *f, u32 cmd,
 	struct cgpu_file *target;
 	long ret;
 
+	if (!cgpu_known(f, args->params.h_client, args->params.h_memory)) {
+		args->params.status = NV_ERR_INVALID_OBJECT_HANDLE;
+		return 0;
+	}
 	target = cgpu_own_file(f, fd, &call.genuine);
 	if (IS_ERR(target))
 		return PTR_ERR(target);

@@ -130,24 +130,43 @@ static long mm_initialize(struct cgpu_file *f, u32 cmd, void __user *arg)
 	return copy_to_user(arg, &p, sizeof(p)) ? -EFAULT : 0;
 }
 
-/* From 550 the driver looks for a file of the GPU in its caller's table. */
+static long register_with(struct cgpu_file *f, u32 cmd, struct cgpu_node *node,
+			  struct uvm_register_gpu_params *p)
+{
+	struct cgpu_call call = {
+		.f = f, .cmd = cmd, .args = p, .size = sizeof(*p),
+		.genuine = node->genuine,
+	};
+
+	return cgpu_call(&call);
+}
+
+/*
+ * From 550 the driver looks for a file of the GPU in its caller's table. The
+ * GPU is named by its UUID, so the container's are tried one after another.
+ */
 static long register_gpu(struct cgpu_file *f, u32 cmd, void __user *arg)
 {
-	struct uvm_register_gpu_params p;
-	struct cgpu_node *node = cgpu_node_of(f, paying_gpu(f));
-	struct cgpu_call call = {
-		.f = f, .cmd = cmd, .args = &p, .size = sizeof(p),
-	};
+	struct uvm_register_gpu_params asked, p;
+	struct cgpu_node *node;
+	int minor;
 	long ret;
 
-	if (cgpu_branch < 550 || !node)
+	if (cgpu_branch < 550)
 		return cgpu_forward(f, cmd, arg);
-	if (copy_from_user(&p, arg, sizeof(p)))
+	if (copy_from_user(&asked, arg, sizeof(asked)))
 		return -EFAULT;
-	call.genuine = node->genuine;
-	ret = cgpu_call(&call);
-	if (ret)
-		return ret;
+	p = asked;
+	p.rm_status = NV_ERR_INVALID_DEVICE;
+	for (minor = 0; p.rm_status && minor < NV_MAX_DEVICES; minor++) {
+		node = cgpu_node_of(f, minor);
+		if (!node)
+			continue;
+		p = asked;
+		ret = register_with(f, cmd, node, &p);
+		if (ret)
+			return ret;
+	}
 	return copy_to_user(arg, &p, sizeof(p)) ? -EFAULT : 0;
 }
 
