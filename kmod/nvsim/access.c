@@ -58,7 +58,10 @@ void nvsim_fault(struct nvsim_channel *channel, u64 va, const char *what)
 	nvsim_channel_fail(channel, 31);
 }
 
-/* A mapping may begin anywhere in a page: a word that is not aligned there may lie across its end, and is a fault. */
+/*
+ * A mapping may begin anywhere in a page: a word that is not aligned there may
+ * lie across its end, and is a fault.
+ */
 static void *word_at(struct nvsim_channel *channel, u64 va, u64 bytes)
 {
 	u64 left = 0;

@@ -269,12 +269,10 @@ bool nvsim_engine_open(void);
 /* Injects an Xid; @pid 0 = every process. False when it concerns nobody. */
 bool nvsim_inject(u32 gpu, u32 xid, u32 pid);
 
-/* Texts of the proc files, through a printing function of the host. */
-typedef __printf(2, 3) void (*nvsim_print)(void *to, const char *format, ...);
-void nvsim_ledger(nvsim_print print, void *to);
-void nvsim_proc_version(nvsim_print print, void *to);
-void nvsim_proc_params(nvsim_print print, void *to);
-void nvsim_proc_information(nvsim_print print, void *to,
-			    const struct nvsim_gpu *gpu);
+/* Texts of the proc files; @to is for nvsim_host_print(). */
+void nvsim_ledger(void *to);
+void nvsim_proc_version(void *to);
+void nvsim_proc_params(void *to);
+void nvsim_proc_information(void *to, const struct nvsim_gpu *gpu);
 
 #endif

@@ -64,4 +64,7 @@ void nvsim_host_kick(void);
 
 __printf(1, 2) void nvsim_host_log(const char *format, ...);
 
+/* Into a file of /proc: the host's own kind of it. */
+__printf(2, 3) void nvsim_host_print(void *to, const char *format, ...);
+
 #endif

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Parameters, and the ladder of init and exit. */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include "module.h"
 
 #include <linux/module.h>
@@ -95,7 +93,7 @@ void nvsim_host_log(const char *format, ...)
 	va_start(arguments, format);
 	text.fmt = format;
 	text.va = &arguments;
-	pr_info("%pV", &text);
+	pr_info("nvsim: %pV", &text);
 	va_end(arguments);
 }
 

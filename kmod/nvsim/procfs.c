@@ -8,7 +8,7 @@
 
 #define COMMAND_BYTES	64
 
-static __printf(2, 3) void print(void *to, const char *format, ...)
+void nvsim_host_print(void *to, const char *format, ...)
 {
 	va_list arguments;
 
@@ -19,19 +19,19 @@ static __printf(2, 3) void print(void *to, const char *format, ...)
 
 static int version_show(struct seq_file *seq, void *unused)
 {
-	nvsim_proc_version(print, seq);
+	nvsim_proc_version(seq);
 	return 0;
 }
 
 static int params_show(struct seq_file *seq, void *unused)
 {
-	nvsim_proc_params(print, seq);
+	nvsim_proc_params(seq);
 	return 0;
 }
 
 static int information_show(struct seq_file *seq, void *unused)
 {
-	nvsim_proc_information(print, seq, seq->private);
+	nvsim_proc_information(seq, seq->private);
 	return 0;
 }
 
@@ -44,7 +44,7 @@ static int capability_show(struct seq_file *seq, void *unused)
 
 static int ledger_show(struct seq_file *seq, void *unused)
 {
-	nvsim_ledger(print, seq);
+	nvsim_ledger(seq);
 	return 0;
 }
 

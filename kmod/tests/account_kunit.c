@@ -2,7 +2,7 @@
 #include <kunit/test.h>
 #include "../account.h"
 
-#define MIB	(1ULL << 20)
+#define MIB	0x100000ULL
 
 static void limit_holds_to_the_byte(struct kunit *test)
 {

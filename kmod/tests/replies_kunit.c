@@ -2,7 +2,7 @@
 #include <kunit/test.h>
 #include "../replies.h"
 
-#define MIB	(1ULL << 20)
+#define MIB	0x100000ULL
 
 static bool is_odd(const void *arg, u32 pid)
 {

@@ -16,7 +16,7 @@ static const char *const redirected[] = {
 	"/proc/driver/nvidia", "/proc/devices", "/sys/module/nvidia", "/proc/nvsim",
 };
 
-static void print(void *to, const char *format, ...)
+void nvsim_host_print(void *to, const char *format, ...)
 {
 	va_list arguments;
 
@@ -53,7 +53,7 @@ static void write_gpu(const char *root, const struct nvsim_gpu *gpu)
 	snprintf(name, sizeof(name),
 		 "/proc/driver/nvidia/gpus/0000:%02x:00.0/information", gpu->bus);
 	to = create(root, name);
-	nvsim_proc_information(print, to, gpu);
+	nvsim_proc_information(to, gpu);
 	fclose(to);
 }
 
@@ -76,10 +76,10 @@ static void write_all(const char *root)
 		write_gpu(root, &nvsim.gpus[i]);
 	write_devices(root);
 	to = create(root, "/proc/driver/nvidia/params");
-	nvsim_proc_params(print, to);
+	nvsim_proc_params(to);
 	fclose(to);
 	to = create(root, "/proc/driver/nvidia/version");
-	nvsim_proc_version(print, to);
+	nvsim_proc_version(to);
 	fclose(to);
 }
 
@@ -87,7 +87,7 @@ static void write_ledger(const char *root)
 {
 	FILE *to = create(root, "/proc/nvsim");
 
-	nvsim_ledger(print, to);
+	nvsim_ledger(to);
 	fclose(to);
 }
 
