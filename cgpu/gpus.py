@@ -5,6 +5,7 @@ Both answer the same two questions: what cards are there now (`scan`), and wait 
 Both calls block; the device plugin makes them in a thread of their own.
 """
 
+import ctypes
 import logging
 import os
 import time
@@ -99,6 +100,8 @@ class NvmlGpus:
         self._wait_error = ""
         self._watched: set[str] = set()
         self._said: list[str] = []
+        self._starts = 0
+        self._lost = False
 
     def scan(self) -> tuple[Gpu, ...]:
         """Every card that answers or once did, in index order.
@@ -107,7 +110,7 @@ class NvmlGpus:
         """
         skipped: list[str] = []
         try:
-            self._nvml.nvmlInit()
+            self._start()
             answering = {gpu.uuid: gpu for gpu in self._answering(skipped)}
         except self._nvml.NVMLError as error:
             if not self._known:
@@ -123,6 +126,16 @@ class NvmlGpus:
             raise UnavailableError(f"no NVIDIA GPU can be used on this node: {'; '.join(skipped) or 'NVML lists none'}")
         return tuple(sorted((self._judged(gpu) for gpu in self._known.values()), key=lambda gpu: (gpu.index, gpu.uuid)))
 
+    def _start(self) -> None:
+        """Start the library; anew after a card was lost, since it never looks again at one that it found lost."""
+        while self._lost and self._starts:
+            self._starts -= 1
+            self._nvml.nvmlShutdown()
+            self._events, self._watched = None, set()
+        self._lost = False
+        self._nvml.nvmlInit()
+        self._starts += 1
+
     def _judged(self, gpu: Gpu) -> Gpu:
         return Gpu(
             gpu.index, gpu.minor, gpu.uuid, gpu.model, gpu.total_mib, gpu.reserved_mib, gpu.numa,
@@ -136,6 +149,7 @@ class NvmlGpus:
                 handle = self._nvml.nvmlDeviceGetHandleByIndex(index)
                 gpu = self._describe(index, handle)
             except self._nvml.NVMLError as error:
+                self._lost |= error.value == pynvml.NVML_ERROR_GPU_IS_LOST
                 skipped.append(f"GPU {index}: {error}")
                 continue
             self._watch(gpu.uuid, handle)
@@ -200,11 +214,23 @@ class NvmlGpus:
     def _next_xid(self, timeout_s: float) -> bool:
         """Whether an Xid came that marks a card. Raises NVMLError."""
         nvml = self._nvml
+        timeout_ms = max(1, int(timeout_s * 1000))
         try:
-            event = nvml.nvmlEventSetWait_v2(self._events, max(1, int(timeout_s * 1000)))
+            try:
+                event = nvml.nvmlEventSetWait_v2(self._events, timeout_ms)
+            except nvml.NVMLError_FunctionNotFound:
+                event = first_form_of_wait(self._events, timeout_ms)
         except nvml.NVMLError_Timeout:
             return False
         uuid = nvml.nvmlDeviceGetUUID(event.device)
         marks = self._health.xid(uuid, event.eventData, self._clock())
         log.warning("GPU %s: Xid %d%s", uuid, event.eventData, "" if marks else " (an application's fault: ignored)")
         return marks
+
+
+def first_form_of_wait(events: Any, timeout_ms: int) -> Any:
+    """nvmlEventSetWait of the branches before 450, which nvidia-ml-py does not offer. Raises NVMLError."""
+    event = pynvml.c_nvmlEventData_t()
+    call = pynvml._nvmlGetFunctionPointer("nvmlEventSetWait")
+    pynvml._nvmlCheckReturn(call(events, ctypes.byref(event), timeout_ms))
+    return event

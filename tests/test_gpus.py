@@ -37,6 +37,9 @@ class FakeNvml:
         if self.init_error:
             raise self.init_error
 
+    def nvmlShutdown(self) -> None:  # noqa: N802
+        self.watched.clear()
+
     def nvmlDeviceGetCount(self) -> int:  # noqa: N802
         return len(self.cards)
 

@@ -19,6 +19,8 @@ static u32 make_device(struct alloc *alloc)
 	if (instance >= nvsim.gpu_count)
 		return NV_ERR_INVALID_ARGUMENT;
 	gpu = &nvsim.gpus[instance];
+	if (gpu->lost)
+		return NV_ERR_GPU_IS_LOST;
 	if (!nvsim_host_accessible(gpu))
 		return NV_ERR_NO_PERMISSION;
 	alloc->object->gpu = gpu;
@@ -201,7 +203,8 @@ static u32 alloc_object(struct nvsim_file *file, u8 *arg, u8 *params)
 				  class, &making.object);
 	if (status)
 		return status;
-	status = class_find(class)->make(&making);
+	status = making.object->gpu && making.object->gpu->lost ?
+		 NV_ERR_GPU_IS_LOST : class_find(class)->make(&making);
 	if (status) {
 		nvsim_object_free(making.object);
 		return status;

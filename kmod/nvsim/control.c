@@ -9,6 +9,8 @@
 #define MAX_CONTROL	1048576
 #define MAX_LIST	(64 << 10)
 #define MAX_UNKNOWN	64
+/* the driver's own books, also of a card that is gone: libcuda waits for it */
+#define FIFO_DISABLE_CHANNELS	0x2080110b
 
 static u32 unknown[MAX_UNKNOWN];
 static u32 unknown_count;
@@ -110,6 +112,9 @@ static u32 reply_locked(struct nvsim_control *control, const u8 *arg,
 	if (!control->object && handle != control->client->handle)
 		return NV_ERR_INVALID_HANDLE;
 	control->gpu = control->object ? control->object->gpu : NULL;
+	if (control->gpu && control->gpu->lost &&
+	    control->command != FIFO_DISABLE_CHANNELS)
+		return NV_ERR_GPU_IS_LOST;
 	if (!row) {
 		log_once(control->command, control->size);
 		return NV_OK;

@@ -202,6 +202,7 @@ struct nvsim_gpu {
 	const struct nvsim_card *card;
 	u32 minor, id, bus;
 	u64 total, used;
+	bool lost;		/* fell off the bus (Xid 79): nothing answers */
 	u8 uuid[16];
 	struct list_head channels, ready, stalled, doorbells;
 	struct nvsim_gr gr;
@@ -268,6 +269,8 @@ bool nvsim_engine_open(void);
 
 /* Injects an Xid; @pid 0 = every process. False when it concerns nobody. */
 bool nvsim_inject(u32 gpu, u32 xid, u32 pid);
+/* A card that fell off the bus is back. False when there is no such card. */
+bool nvsim_restore(u32 gpu);
 
 /* Texts of the proc files; @to is for nvsim_host_print(). */
 void nvsim_ledger(void *to);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* One turn of the engine over all cards. */
+/* One turn of the engine over all cards; errors that are wanted. */
 #include "engine.h"
+
+#define XID_FALLEN_OFF_BUS	79
 
 #define ROUNDS_A_TURN	4096
 #define RETRY_NS	50000ull	/* a semaphore may be written by the processor */
@@ -130,9 +132,30 @@ bool nvsim_inject(u32 gpu, u32 xid, u32 pid)
 	if (gpu >= nvsim.gpu_count)
 		return false;
 	nvsim_lock();
+	if (xid == XID_FALLEN_OFF_BUS)
+		pid = 0;	/* nobody keeps a card that is gone */
 	happened = kill_channels(&nvsim.gpus[gpu], xid, pid) || !pid;
 	if (happened)
 		nvsim_raise_xid(&nvsim.gpus[gpu], xid);
+	if (xid == XID_FALLEN_OFF_BUS)
+		nvsim.gpus[gpu].lost = true;
 	nvsim_unlock();
 	return happened;
+}
+
+/**
+ * nvsim_restore() - A card that fell off the bus is back, as after a reset.
+ * @gpu: card
+ *
+ * Context: lock not held.
+ * Return: false when there is no such card.
+ */
+bool nvsim_restore(u32 gpu)
+{
+	if (gpu >= nvsim.gpu_count)
+		return false;
+	nvsim_lock();
+	nvsim.gpus[gpu].lost = false;
+	nvsim_unlock();
+	return true;
 }

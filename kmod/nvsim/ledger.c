@@ -77,8 +77,9 @@ static void print_gpu(void *to, const struct nvsim_gpu *gpu)
 	struct nvsim_channel *channel;
 	struct nvsim_tsg *tsg;
 
-	nvsim_host_print(to, "gpu %u card %s total %llu used %llu busy_ns %llu\n", gpu->minor,
-			 gpu->card->name, gpu->total, gpu->used, gpu->gr.busy_ns);
+	nvsim_host_print(to, "gpu %u card %s total %llu used %llu busy_ns %llu lost %u\n",
+			 gpu->minor, gpu->card->name, gpu->total, gpu->used, gpu->gr.busy_ns,
+			 gpu->lost);
 	list_for_each_entry(tsg, &gpu->gr.tsgs, node)
 		nvsim_host_print(to, "tsg %u pid %u handle %x timeslice_us %llu busy_ns %llu\n",
 				 gpu->minor, nvsim_host_task_global(tsg->task), tsg->handle,

@@ -53,21 +53,31 @@ static int ledger_open(struct inode *inode, struct file *file)
 	return single_open(file, ledger_show, NULL);
 }
 
-/* "xid GPU CODE PID" */
+static int command(const char *text)
+{
+	u32 gpu, xid, pid;
+
+	if (sscanf(text, "xid %u %u %u", &gpu, &xid, &pid) == 3)
+		return nvsim_inject(gpu, xid, pid) ? 0 : -ESRCH;
+	if (sscanf(text, "restore %u", &gpu) == 1)
+		return nvsim_restore(gpu) ? 0 : -ENODEV;
+	return -EINVAL;
+}
+
+/* "xid GPU CODE PID" or "restore GPU" */
 static ssize_t ledger_write(struct file *file, const char __user *from,
 			    size_t bytes, loff_t *at)
 {
-	char command[COMMAND_BYTES];
-	u32 gpu, xid, pid;
+	char text[COMMAND_BYTES];
+	int error;
 
-	if (bytes >= sizeof(command))
+	if (bytes >= sizeof(text))
 		return -EINVAL;
-	if (copy_from_user(command, from, bytes))
+	if (copy_from_user(text, from, bytes))
 		return -EFAULT;
-	command[bytes] = 0;
-	if (sscanf(command, "xid %u %u %u", &gpu, &xid, &pid) != 3)
-		return -EINVAL;
-	return nvsim_inject(gpu, xid, pid) ? bytes : -ESRCH;
+	text[bytes] = 0;
+	error = command(text);
+	return error ? error : bytes;
 }
 
 static const struct proc_ops ledger_ops = {

@@ -6,20 +6,11 @@ events.py XID...
 
 import ctypes
 import sys
-from pathlib import Path
 
 import pynvml
+from faulty import inject
 
 WAIT_MS = 5000
-
-
-def inject(xid: int) -> None:
-    """An Xid of the whole card, by the preloaded driver's function or through the module's file."""
-    preloaded = ctypes.CDLL(None)
-    if hasattr(preloaded, "nvsim_inject"):
-        preloaded.nvsim_inject(0, xid, 0)
-    else:
-        Path("/proc/nvsim").write_text(f"xid 0 {xid} 0", encoding="ascii")
 
 
 def wait(events: ctypes.c_void_p) -> pynvml.c_nvmlEventData_t:
@@ -37,7 +28,7 @@ def main() -> None:
     card = pynvml.nvmlDeviceGetHandleByIndex(0)
     pynvml.nvmlDeviceRegisterEvents(card, pynvml.nvmlEventTypeXidCriticalError, events)
     for xid in map(int, sys.argv[1:]):
-        inject(xid)
+        inject(0, xid)
         event = wait(events)
         print(event.eventType == pynvml.nvmlEventTypeXidCriticalError, event.eventData)
 
