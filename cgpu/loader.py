@@ -3,7 +3,8 @@
 
 Everything outside (files below the root, programs) is a parameter, so that tests play machines. What DKMS makes and what
 `build` makes lie in the same place, `/lib/modules/<release>/updates/dkms`, and are loaded alike: first the front
-`cgpu_km`, whose addresses live files hold, then the core, which can be exchanged below them.
+`cgpu_km`, whose addresses live files hold, then `cgpu_core_<version>`, which can be exchanged below them. Cores of several
+versions may lie there; the one of the sources' version is meant, or the newest where there are no sources.
 """
 
 import platform
@@ -18,7 +19,7 @@ from typing import Final
 from cgpu.core.errors import SettingError, UnavailableError
 
 FRONT: Final = "cgpu_km"
-CORE: Final = "cgpu_core"
+CORE: Final = "cgpu_core_"
 OLDEST_DRIVER, NEWEST_DRIVER = 418, 580
 PARAMETERS: Final = ("slice_ms", "debt_ms", "managed", "managed_free_mib", "overcommit", "allow_unknown_driver")
 Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
@@ -32,7 +33,8 @@ _REFUSALS: Final = {
     "Invalid module format": "it was built for another kernel; run `cgpu module build`",
     "Key was rejected": f"Secure Boot is on and the module has no signature that this machine trusts; {_SIGN}",
     "Operation not permitted": "the kernel takes no modules: root is needed, and no lockdown",
-    "Unknown symbol": "the kernel lacks a function that it needs, or the front module is another version",
+    "Unknown symbol": "the kernel lacks a function that it needs, or the front is another version",
+    "Protocol error": "the front that is loaded has other structures; end all containers, then `cgpu module unload` and `load`",
     "File exists": "it is loaded already",
     "No such device": "the driver or the kernel is not one that it knows",
 }
@@ -109,7 +111,14 @@ class Loader:
 
     def loaded(self) -> str | None:
         """Version of the running core."""
-        return (_read(self.proc / "version") or "").strip() or None
+        version = (_read(self.proc / "version") or "").strip()
+        return version if version not in {"", "none"} else None
+
+    def core(self) -> str:
+        """Name of the core module that is meant."""
+        names = [name.split(".")[0] for name in self.built() if name.startswith(CORE)]
+        newest = max(names, key=lambda name: [int(part) for part in re.findall(r"\d+", name)], default=CORE)
+        return f"{CORE}{wanted.replace('.', '_')}" if (wanted := self.wanted()) else newest
 
     def modules(self) -> tuple[str, ...]:
         """Our modules in the kernel, those that lean on others first."""
@@ -218,9 +227,10 @@ class Loader:
             return self.loaded() or ""
         self._require(allow_unknown=given.get("allow_unknown_driver") in {"1", "Y", "y"})
         try:
-            for name in self.built():
-                words = [f"{key}={value}" for key, value in given.items()] if name.startswith(FRONT) else []
-                self._insert(self.installed / name, words)
+            if FRONT not in self.modules():
+                self._insert(FRONT, [f"{key}={value}" for key, value in given.items()])
+            if self.loaded() is None:
+                self._insert(self.core(), [])
         except UnavailableError:
             self._remove_all()
             raise
@@ -233,7 +243,10 @@ class Loader:
         if not self.built():
             raise UnavailableError(f"it is not built for Linux {self.release}; run `cgpu module build`")
 
-    def _insert(self, file: Path, words: Sequence[str]) -> None:
+    def _insert(self, module: str, words: Sequence[str]) -> None:
+        file = next((self.installed / name for name in self.built() if name.split(".")[0] == module), None)
+        if file is None:
+            raise UnavailableError(f"{module}.ko is not built for Linux {self.release}; run `cgpu module build`")
         done = self.run(["insmod", str(file), *words])
         if done.returncode:
             remedy = next((text for sign, text in _REFUSALS.items() if sign in done.stderr), "")
@@ -264,30 +277,29 @@ class Loader:
 
         Raises UnavailableError with the module's reason; then the old core runs on.
         """
-        before, wanted = self.loaded(), self.wanted()
+        before, fresh = self.loaded(), self.core()
         if before is None:
             return self.load()
-        if before == wanted:
+        if fresh == f"{CORE}{before.replace('.', '_')}":
             return before
-        old = [name for name in self.modules() if name != FRONT]
-        for name in self.built():
-            if name.startswith(CORE) and name.split(".")[0] not in old:
-                self._insert(self.installed / name, [])
-        fresh = [name for name in self.modules() if name not in {FRONT, *old}]
-        if not fresh:
-            raise UnavailableError(f"no core of another version is built; {before} runs on; run `cgpu module build`")
-        self._switch(fresh[0])
-        for name in old:
-            self.run(["rmmod", name])
+        try:
+            if fresh not in self.modules():
+                self._insert(fresh, [])
+            self._switch(fresh)
+        except UnavailableError as error:
+            raise UnavailableError(f"{error}; {before} runs on") from error
+        for name in self.modules():
+            if name not in {FRONT, fresh}:
+                self.run(["rmmod", name])
         return self.loaded() or ""
 
     def _switch(self, core: str) -> None:
         try:
             (self.proc / "upgrade").write_text(f"{core}\n")
         except OSError as error:
-            said = (_read(self.proc / "upgrade") or "").strip().replace("\n", ", ")
+            said = re.search(r"^error:\s*(.+)$", _read(self.proc / "upgrade") or "", re.MULTILINE)
             self.run(["rmmod", core])
-            raise UnavailableError(f"{core} was refused ({error.strerror}): {said}; {self.loaded()} runs on") from error
+            raise UnavailableError(f"{core} was refused: {said[1] if said else error.strerror}") from error
 
 
 def _read(path: Path) -> str | None:

@@ -25,13 +25,12 @@ class Host:
         self.root = root
         self.calls: list[list[str]] = []
         self.answers: dict[str, tuple[int, str, str]] = {}
-        self.version = "1.0.0"
         self.write("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.261.03  Mon")
         self.write(f"lib/modules/{RELEASE}/build/Makefile", "")
         self.write("proc/modules", "nvidia 1 0 - Live 0x0\n")
-        self.write("source/Kbuild", "obj-m := cgpu_km.o cgpu_core.o\n")
+        self.write("source/Kbuild", "obj-m := cgpu_km.o cgpu_core_1_0_0.o\n")
         self.write("source/cgpu.h", '#define CGPU_VERSION\t\t"1.0.0"\n')
-        self.build("cgpu_core.ko", "cgpu_km.ko")
+        self.build("cgpu_core_0_9_0.ko", "cgpu_core_1_0_0.ko", "cgpu_km.ko")
         self.loader = Loader(root / "source", root, RELEASE, self.run)
 
     def write(self, path: str, text: str | bytes) -> None:
@@ -58,8 +57,8 @@ class Host:
             [f"{name} 1 0 - Live 0x0", *rows] if verb == "insmod" else [row for row in rows if row.split()[0] != name]
         )
         self.write("proc/modules", "\n".join(rows))
-        if verb == "insmod" and not (self.root / "proc/cgpu_km/version").exists():
-            self.write("proc/cgpu_km/version", f"{self.version}\n")
+        if verb == "insmod":
+            self.write("proc/cgpu_km/version", "none\n" if name == "cgpu_km" else name[10:].replace("_", ".") + "\n")
         if verb == "rmmod" and name == "cgpu_km":
             (self.root / "proc/cgpu_km/version").unlink()
 
@@ -146,7 +145,7 @@ def test_known_drivers_are_no_obstacle(host: Host, version: str) -> None:
 
 def test_loading_gives_the_front_its_parameters_and_then_loads_the_core(host: Host) -> None:
     assert host.loader.load({"slice_ms": "5", "managed": "charge"}) == "1.0.0"
-    assert host.made("insmod") == ["cgpu_km.ko slice_ms=5 managed=charge", "cgpu_core.ko"]
+    assert host.made("insmod") == ["cgpu_km.ko slice_ms=5 managed=charge", "cgpu_core_1_0_0.ko"]
     assert host.loader.status().ready
 
 
@@ -201,7 +200,7 @@ def test_a_refusal_of_the_kernel_is_explained(host: Host, said: str, remedy: str
 
 
 def test_a_core_that_fails_takes_the_front_out_again(host: Host) -> None:
-    host.answers["insmod cgpu_core.ko"] = (1, "", "insmod: ERROR: Unknown symbol in module")
+    host.answers["insmod cgpu_core_1_0_0.ko"] = (1, "", "insmod: ERROR: Unknown symbol in module")
 
     with pytest.raises(UnavailableError, match="another version"):
         host.loader.load()
@@ -213,44 +212,73 @@ def test_unloading_takes_the_core_before_the_front(host: Host) -> None:
     host.loader.load()
     host.loader.unload()
 
-    assert host.made("rmmod") == ["cgpu_core", "cgpu_km"]
+    assert host.made("rmmod") == ["cgpu_core_1_0_0", "cgpu_km"]
 
 
 def test_unloading_names_the_instances_that_hold_it(host: Host) -> None:
     host.loader.load()
     host.write("proc/cgpu_km/inst_ctl", "bbb gpu=0 mem=1\naaa gpu=0 mem=1\naaa gpu=1 mem=1\n")
-    host.answers["rmmod"] = (1, "", "rmmod: ERROR: Module cgpu_core is in use")
+    host.answers["rmmod"] = (1, "", "rmmod: ERROR: Module cgpu_core_1_0_0 is in use")
 
     with pytest.raises(UnavailableError, match="in use; instances are there: aaa, bbb; end their containers first"):
         host.loader.unload()
 
 
-def test_an_upgrade_switches_to_the_new_core_and_drops_the_old(host: Host) -> None:
+def run_older(host: Host) -> None:
     host.write("proc/modules", "cgpu_core_0_9_0 1 0 - Live\ncgpu_km 1 0 - Live\n")
     host.write("proc/cgpu_km/version", "0.9.0\n")
+
+
+def test_an_upgrade_switches_to_the_new_core_and_drops_the_old(host: Host) -> None:
+    run_older(host)
     host.loader.upgrade()
 
-    assert host.made("insmod") == ["cgpu_core.ko"]
-    assert (host.root / "proc/cgpu_km/upgrade").read_text() == "cgpu_core\n"
+    assert host.made("insmod") == ["cgpu_core_1_0_0.ko"]
+    assert (host.root / "proc/cgpu_km/upgrade").read_text() == "cgpu_core_1_0_0\n"
     assert host.made("rmmod") == ["cgpu_core_0_9_0"]
 
 
 def test_a_core_that_refuses_leaves_the_old_one_and_is_dropped(host: Host) -> None:
-    host.write("proc/modules", "cgpu_core_0_9_0 1 0 - Live\ncgpu_km 1 0 - Live\n")
-    host.write("proc/cgpu_km/version", "0.9.0\n")
+    run_older(host)
     (host.root / "proc/cgpu_km/upgrade").mkdir()  # a file that cannot be written
 
-    with pytest.raises(UnavailableError, match="cgpu_core was refused .*; 0.9.0 runs on"):
+    with pytest.raises(UnavailableError, match="cgpu_core_1_0_0 was refused: Is a directory; 0.9.0 runs on"):
         host.loader.upgrade()
-    assert host.made("rmmod") == ["cgpu_core"]
+    assert host.made("rmmod") == ["cgpu_core_1_0_0"]
 
 
-def test_an_upgrade_without_another_core_says_so(host: Host) -> None:
-    host.write("proc/modules", "cgpu_core 1 0 - Live\ncgpu_km 1 0 - Live\n")
-    host.write("proc/cgpu_km/version", "0.9.0\n")
+def test_a_core_of_other_structures_needs_the_cold_upgrade(host: Host) -> None:
+    run_older(host)
+    host.answers["insmod"] = (1, "", "insmod: ERROR: could not insert module: Protocol error")
 
-    with pytest.raises(UnavailableError, match="no core of another version is built; 0.9.0 runs on"):
+    with pytest.raises(
+        UnavailableError, match="end all containers, then `cgpu module unload` and `load`.*; 0.9.0 runs on"
+    ):
         host.loader.upgrade()
+
+
+def test_an_upgrade_without_the_new_core_says_so(host: Host) -> None:
+    run_older(host)
+    (host.root / f"lib/modules/{RELEASE}/updates/dkms/cgpu_core_1_0_0.ko").unlink()
+
+    with pytest.raises(UnavailableError, match="cgpu_core_1_0_0.ko is not built .*; 0.9.0 runs on"):
+        host.loader.upgrade()
+
+
+def test_an_upgrade_to_what_runs_does_nothing(host: Host) -> None:
+    host.loader.load()
+    host.calls.clear()
+
+    assert host.loader.upgrade() == "1.0.0"
+    assert host.calls == []
+
+
+def test_without_sources_the_newest_core_is_meant(host: Host) -> None:
+    host.build("cgpu_core_0_10_0.ko", "cgpu_core_1_0_10.ko", "cgpu_core_1_0_9.ko")
+    loader = Loader(host.root / "empty", host.root, RELEASE, host.run)
+
+    assert loader.core() == "cgpu_core_1_0_10"
+    assert loader.load() == "1.0.10"
 
 
 def test_a_failed_build_shows_the_compiler_and_changes_nothing(host: Host) -> None:
@@ -258,7 +286,7 @@ def test_a_failed_build_shows_the_compiler_and_changes_nothing(host: Host) -> No
 
     with pytest.raises(UnavailableError, match=f"does not compile for Linux {RELEASE}:\nfs.c:1: error"):
         host.loader.build()
-    assert host.loader.built() == ("cgpu_km.ko", "cgpu_core.ko")
+    assert host.loader.built() == ("cgpu_km.ko", "cgpu_core_0_9_0.ko", "cgpu_core_1_0_0.ko")
     assert list((host.root / "var/tmp").iterdir()) == []
 
 
@@ -269,13 +297,14 @@ def test_a_build_without_headers_says_which_to_install(host: Host) -> None:
         host.loader.build()
 
 
-def test_dkms_builds_what_kbuild_makes_in_the_version_of_the_sources() -> None:
+def test_dkms_builds_what_is_loaded_in_the_version_of_the_sources() -> None:
     """dkms.conf repeats the version and the names, and must not lag behind."""
     conf = (KMOD / "dkms.conf").read_text()
-    made = set(re.findall(r"(cgpu_\w+)\.o", re.search(r"^obj-m.*?$", (KMOD / "Kbuild").read_text(), re.MULTILINE)[0]))  # type: ignore[index]
+    loader = Loader(KMOD)
+    made = {"cgpu_km", *([loader.core()] if "cgpu_core" in (KMOD / "Kbuild").read_text() else [])}
 
     assert set(re.findall(r'BUILT_MODULE_NAME\[\d\]="(\w+)"', conf)) == made
-    assert f'PACKAGE_VERSION="{Loader(KMOD).wanted()}"' in conf
+    assert f'PACKAGE_VERSION="{loader.wanted()}"' in conf
 
 
 def test_the_command_shows_everything_and_fails_while_it_does_not_run(
