@@ -3,6 +3,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -69,7 +71,12 @@ def test_a_pod_is_decoded_whole() -> None:
             "priority": 7,
             "priorityClassName": "high",
         },
-        "status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z", "containerStatuses": [RUNNING]},
+        "status": {
+            "phase": "Running",
+            "nominatedNodeName": "m",
+            "startTime": "2026-01-01T00:00:00Z",
+            "containerStatuses": [RUNNING],
+        },
     }
     assert decode_pod(json.dumps(raw).encode()) == Pod(
         uid="u",
@@ -85,6 +92,7 @@ def test_a_pod_is_decoded_whole() -> None:
         labels={"aliyun.com/gpu-count": "2"},
         annotations={"ALIYUN_COM_GPU_MEM_IDX": "0"},
         node="n",
+        nominated="m",
         phase="Running",
         scheduler_name="s",
         priority=7,
@@ -239,19 +247,28 @@ async def test_requests_say_what_they_should(tmp_path: Path) -> None:
     async with await KubeClient.connect(tmp_path / "kubeconfig") as client:
         await client.patch_node_annotations("n", {"a": "1", "b": None})
         await client.patch_node_status("n", {"aliyun.com/gpu-count": "2"})
+        await client.patch_node_labels("n", {"c": None})
+        await client.patch_pod_condition("d", "p", "u", {"type": "t", "status": "True"})
         await client.bind("d", "p", "u", "n", {"k": "v"})
         assert json.loads(await client.proxy_get("d", "p", 12347, "/usage"))
     await runner.cleanup()
     merge = "application/merge-patch+json"
-    assert seen[:2] == [
+    assert seen[:4] == [
         ("PATCH", "/api/v1/nodes/n", merge, {"metadata": {"annotations": {"a": "1", "b": None}}}),
         ("PATCH", "/api/v1/nodes/n/status", merge, {"status": {"capacity": {"aliyun.com/gpu-count": "2"}}}),
+        ("PATCH", "/api/v1/nodes/n", merge, {"metadata": {"labels": {"c": None}}}),
+        (
+            "PATCH",
+            "/api/v1/namespaces/d/pods/p/status",
+            "application/strategic-merge-patch+json",
+            {"metadata": {"uid": "u"}, "status": {"conditions": [{"type": "t", "status": "True"}]}},
+        ),
     ]
-    method, path, _, body = seen[2]
+    method, path, _, body = seen[4]
     assert (method, path) == ("POST", "/api/v1/namespaces/d/pods/p/binding")
     assert body["metadata"] == {"name": "p", "namespace": "d", "uid": "u", "annotations": {"k": "v"}}
     assert body["target"]["name"] == "n"
-    assert seen[3][1] == "/api/v1/namespaces/d/pods/p:12347/proxy/usage"
+    assert seen[5][1] == "/api/v1/namespaces/d/pods/p:12347/proxy/usage"
 
 
 class Seen:
@@ -371,3 +388,13 @@ async def test_an_event_that_cannot_be_written_is_logged_and_tried_again(
         await recorder.warning(ABOUT, "Why", "x" * 2000)
         await recorder.warning(ABOUT, "Why", "x" * 2000)
     assert caplog.text.count("event Why for Pod p is lost") == 2
+
+
+def test_starting_a_command_does_not_import_the_generated_clients() -> None:
+    code = "import sys, cgpu.kube.client; print(*(name for name in sys.modules if name.startswith('kubernetes.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    loaded = set(done.stdout.split())
+    assert "kubernetes.aio.config.kube_config" in loaded
+    assert not {"kubernetes.client", "kubernetes.dynamic", "kubernetes.aio.dynamic"} & loaded
+    assert not [name for name in loaded if name.startswith("kubernetes.aio.client.models.")]

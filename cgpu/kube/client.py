@@ -13,9 +13,6 @@ from urllib.parse import quote, urlencode
 
 import aiohttp
 import yaml
-from kubernetes.aio import config as kube_config
-from kubernetes.aio.client.configuration import Configuration
-from kubernetes.aio.client.rest import RESTClientObject
 
 from cgpu.core.errors import (
     ConflictError,
@@ -27,6 +24,12 @@ from cgpu.core.errors import (
 )
 from cgpu.core.model import Node, Pod
 from cgpu.kube.objects import NODES, PODS, Page, Resource, T, decode_node, decode_page, decode_pod, decode_status
+from cgpu.kube.package import prepare
+
+prepare()
+from kubernetes.aio import config as kube_config  # noqa: E402
+from kubernetes.aio.client.configuration import Configuration  # noqa: E402
+from kubernetes.aio.client.rest import RESTClientObject  # noqa: E402
 
 log: Final = logging.getLogger(__name__)
 
@@ -200,6 +203,10 @@ class KubeClient:
     async def patch_node_annotations(self, name: str, annotations: Mapping[str, str | None]) -> None:
         """Set annotations of a node; None removes one."""
         await self.patch(f"/api/v1/nodes/{quote(name, safe='')}", {"metadata": {"annotations": dict(annotations)}})
+
+    async def patch_node_labels(self, name: str, labels: Mapping[str, str | None]) -> None:
+        """Set labels of a node; None removes one."""
+        await self.patch(f"/api/v1/nodes/{quote(name, safe='')}", {"metadata": {"labels": dict(labels)}})
 
     async def patch_pod_annotations(self, namespace: str, name: str, annotations: Mapping[str, str | None]) -> None:
         """Set annotations of a pod; None removes one."""
