@@ -8,9 +8,8 @@ and say what the number means.
 import errno
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from cgpu.core.errors import UnavailableError
 
@@ -30,8 +29,7 @@ _MEANINGS: Final[dict[int, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(NamedTuple):
     """One line of inst_ctl: one instance on one GPU. Sizes in bytes, busy time in ns, device numbers (major, minor)."""
 
     id: str

@@ -3,7 +3,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cgpu.core.errors import MemoryRuleError
 from cgpu.core.names import ENV_CONTAINER, ENV_DEV
@@ -11,8 +11,7 @@ from cgpu.core.names import ENV_CONTAINER, ENV_DEV
 _NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Fraction:
+class Fraction(NamedTuple):
     """A container's part of one card: numerator CONTAINER, denominator DEV, both in GiB."""
 
     container: int

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of an OCI runtime, as Docker, containerd and Podman call runc and crun. Pure."""
 
-import hashlib
 import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -72,4 +71,6 @@ def instance_of(container: str) -> str:
     """
     if _HEX.fullmatch(container):
         return container[:ID_LENGTH]
+    import hashlib  # noqa: PLC0415 - slow to import, and Docker's ids never need it
+
     return hashlib.sha256(container.encode()).hexdigest()[:ID_LENGTH]

@@ -54,7 +54,7 @@ def chosen_gpus(spec: Spec, gpus: Sequence[HostGpu], majors: Collection[int]) ->
     minors = _minors(spec, majors)
     if minors:
         return _by_minor(minors, gpus)
-    found = {gpu.index: gpu for name in _named(spec) for gpu in _by_name(name, gpus)}
+    found = {gpu.ordinal: gpu for name in _named(spec) for gpu in _by_name(name, gpus)}
     return tuple(found[index] for index in sorted(found))
 
 
@@ -69,7 +69,7 @@ def _by_minor(minors: Sequence[int], gpus: Sequence[HostGpu]) -> tuple[HostGpu, 
     lost = [minor for minor in minors if minor not in known]
     if lost:
         raise ContainerError(f"/dev/nvidia{lost[0]} was given to the container, but the driver lists no such GPU")
-    return tuple(sorted({known[minor] for minor in minors}, key=lambda gpu: gpu.index))
+    return tuple(sorted({known[minor] for minor in minors}, key=lambda gpu: gpu.ordinal))
 
 
 def _named(spec: Spec) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ def _by_name(name: str, gpus: Sequence[HostGpu]) -> tuple[HostGpu, ...]:
     plain = (qualified[1] if qualified else name).lower()
     if plain == "all":
         return tuple(gpus)
-    found = tuple(gpu for gpu in gpus if plain in (str(gpu.index), gpu.uuid.lower()))
+    found = tuple(gpu for gpu in gpus if plain in (str(gpu.ordinal), gpu.uuid.lower()))
     if found:
         return found
     rule = (
@@ -104,4 +104,4 @@ def _by_name(name: str, gpus: Sequence[HostGpu]) -> tuple[HostGpu, ...]:
 
 
 def _listed(gpus: Sequence[HostGpu]) -> str:
-    return ", ".join(f"{gpu.index} ({gpu.uuid})" for gpu in gpus) or "no GPU"
+    return ", ".join(f"{gpu.ordinal} ({gpu.uuid})" for gpu in gpus) or "no GPU"

@@ -3,9 +3,8 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cgpu.core.errors import SettingError
 
@@ -15,8 +14,7 @@ REFUSE: Final = "refuse"
 UNISOLATED: Final = "unisolated"
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(NamedTuple):
     """`runtime` is read by the sh front, which starts it for every command that needs nothing of us."""
 
     runtime: str = "runc"
@@ -79,9 +77,7 @@ def parse_config(text: bytes, file: str) -> Config:
         raise SettingError(f"{file}: no TOML: {error}") from error
     for key, value in pairs.items():
         if key not in _RULES:
-            raise SettingError(
-                f"{file}: unknown key {key!r}: must be one of {', '.join(f.name for f in fields(Config))}"
-            )
+            raise SettingError(f"{file}: unknown key {key!r}: must be one of {', '.join(Config._fields)}")
         if complaint := _RULES[key](value):
             raise SettingError(f"{file}: {key} = {value!r}: {complaint}")
     return Config(**pairs)

@@ -5,9 +5,8 @@ import errno
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cgpu.core.errors import ContainerError, UnavailableError
 from cgpu.core.names import ENV_CONTAINER, ENV_VISIBLE_DEVICES, MAX_INSTANCES_DEFAULT
@@ -28,8 +27,7 @@ _NOT_LOADED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Tools:
+class Tools(NamedTuple):
     """What `prepare` works with. `say`: one line for the log."""
 
     config: Config
@@ -116,7 +114,7 @@ def _refused(request: Request, env: Mapping[str, str], kernel: CgpuProc, error: 
         )
         if given + part.mem > part.gpu.total_mib << 20:
             return (
-                f"{ENV_CONTAINER}={env[ENV_CONTAINER]} asks for {part.mem >> 20} MiB of GPU {part.gpu.index}, whose"
+                f"{ENV_CONTAINER}={env[ENV_CONTAINER]} asks for {part.mem >> 20} MiB of GPU {part.gpu.ordinal}, whose"
                 f" {count} instances leave {(part.gpu.total_mib - (given >> 20))} of {part.gpu.total_mib} MiB:"
                 " ask for less, or end a container (cgpu-smi lists them)"
             )
@@ -166,7 +164,7 @@ def _owner(call: Call) -> Owner:
 
 
 def _described(request: Request) -> str:
-    shares = ", ".join(f"{part.mem >> 20} MiB of GPU {part.gpu.index}" for part in request.slices)
+    shares = ", ".join(f"{part.mem >> 20} MiB of GPU {part.gpu.ordinal}" for part in request.slices)
     weight = f", weight {request.weight}" if request.weight is not None else ""
     return shares + weight + (", high priority" if request.highprio else "")
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # cgpu-runtime: an OCI runtime that gives containers their slice of a GPU and leaves the rest to runc or crun.
-# A container is created once but asked about often: only what makes or ends an instance starts Python.
+# Most containers have no GPU, and all are asked about often: only what may make or end an instance starts Python.
 runtime=runc
 config=${CGPU_CONFIG:-/etc/cgpu/config.toml}
 if [ -r "$config" ]; then
@@ -19,6 +19,19 @@ think() {
 	exec "${here%/*}/python3" -I -m cgpu.runtime "$runtime" "$@"
 }
 
+# a container whose document names neither GPUs nor shares is the runtime's alone
+created() {
+	bundle=. last=
+	for word in "$@"; do
+		case $last in --bundle | -b) bundle=$word ;; esac
+		case $word in --bundle=* | -b=*) bundle=${word#*=} ;; esac
+		last=$word
+	done
+	grep -q -e ALIYUN_COM_GPU_ -e CGPU_DISABLE -e NVIDIA_VISIBLE_DEVICES -e nvidia "$bundle/config.json" 2> /dev/null
+	[ $? = 1 ] || think "$@"
+	exec "$runtime" "$@"
+}
+
 command= container= skip=
 for word in "$@"; do
 	if [ "$skip" ]; then
@@ -30,7 +43,7 @@ for word in "$@"; do
 	-*) ;;
 	*) if [ "$command" ]; then container=$word; break; else command=$word; fi ;;
 	esac
-	case $command in create | run | restore) think "$@" ;; delete | "") ;; *) break ;; esac
+	case $command in create | run | restore) created "$@" ;; delete | "") ;; *) break ;; esac
 done
 
 if [ "$command" = delete ]; then

@@ -8,9 +8,8 @@ the boot, the driver's version or the list of its cards differs.
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cgpu.core.errors import UnavailableError
 from cgpu.runtime.libraries import HostFile, discover
@@ -18,11 +17,10 @@ from cgpu.runtime.request import HostGpu
 
 NVIDIA_MAJOR: Final = 195
 QUERY: Final = ("nvidia-smi", "--query-gpu=index,pci.bus_id,uuid,memory.total", "--format=csv,noheader,nounits")
-_FORM: Final = 1  # of cards.json
+_FORM: Final = 2  # of cards.json
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(NamedTuple):
     """Folders of the host; tests give others."""
 
     proc: Path = Path("/proc")
@@ -31,8 +29,7 @@ class Paths:
     root: Path = Path("/")
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(NamedTuple):
     """The cards in index order, and the driver's files that a container may need."""
 
     gpus: tuple[HostGpu, ...]
@@ -137,7 +134,8 @@ def _write(path: Path, stamp: list[Any], host: Host) -> None:
     document = {
         "stamp": stamp,
         "cards": [
-            {"index": gpu.index, "minor": gpu.minor, "uuid": gpu.uuid, "total_mib": gpu.total_mib} for gpu in host.gpus
+            {"ordinal": gpu.ordinal, "minor": gpu.minor, "uuid": gpu.uuid, "total_mib": gpu.total_mib}
+            for gpu in host.gpus
         ],
         "files": [{"source": file.source, "name": file.name, "capability": file.capability} for file in host.files],
     }

@@ -12,9 +12,8 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cgpu.core.errors import UnavailableError
 from cgpu.procfs import CgpuProc, Instance
@@ -26,8 +25,7 @@ _BUSY_S: Final = 2.0  # the kernel frees the mounts of a container that has just
 _PAUSE_S: Final = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(NamedTuple):
     """Whose an instance is: the container, the folder where its runtime keeps it, and the process that makes it."""
 
     runtime: str

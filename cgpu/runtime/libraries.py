@@ -9,9 +9,8 @@ programs ask for shorter names, which are links on the host and become mounts of
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from cgpu.runtime.spec import File
 
@@ -38,8 +37,7 @@ PROGRAM_FOLDERS: Final = ("usr/bin", "usr/sbin", "usr/local/bin")
 _LIBRARY: Final = re.compile(r"lib([a-z0-9-]+)\.so(?:\.[0-9.]+)?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class HostFile:
+class HostFile(NamedTuple):
     """A file of the driver: where it is, the name under which programs look for it, and what it is for."""
 
     source: str

@@ -3,8 +3,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from cgpu.core.errors import ContainerError
 from cgpu.core.memory import fractions_of, visible_mib
@@ -24,26 +23,23 @@ _NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 _NUMBERS: Final = re.compile(r"[0-9]{1,9}(,[0-9]{1,9})*", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class HostGpu:
-    """A card of this machine: NVML's index, the number of /dev/nvidia<minor>, its UUID, MiB that the driver reports."""
+class HostGpu(NamedTuple):
+    """A card of this machine: the number that nvidia-smi gives it, that of /dev/nvidia<minor>, its UUID, MiB that the driver reports."""
 
-    index: int
+    ordinal: int
     minor: int
     uuid: str
     total_mib: int
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(NamedTuple):
     """A part of one card, in bytes."""
 
     gpu: HostGpu
     mem: int
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What the kernel is to make. `weight` None: the container names none."""
 
     slices: tuple[Slice, ...]
@@ -75,7 +71,7 @@ def request_of(env: Mapping[str, str], gpus: Sequence[HostGpu], most: int = MAX_
     for gpu, mib in zip(gpus, mibs, strict=True):
         if mib < 1:
             raise ContainerError(
-                f"{ENV_CONTAINER}={env[ENV_CONTAINER]} of {ENV_DEV}={env[ENV_DEV]} is less than 1 MiB of GPU {gpu.index}"
+                f"{ENV_CONTAINER}={env[ENV_CONTAINER]} of {ENV_DEV}={env[ENV_DEV]} is less than 1 MiB of GPU {gpu.ordinal}"
                 f" ({gpu.total_mib} MiB): {ENV_DEV} must be the card's GiB"
             )
     return Request(

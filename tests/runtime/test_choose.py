@@ -52,7 +52,7 @@ def named_by_mount(name: str) -> dict[str, Any]:
 def test_gpus_of_a_document(spec: dict[str, Any], indices: list[int]) -> None:
     found = chosen_gpus(spec, A10, MAJORS)
 
-    assert [gpu.index for gpu in found] == indices
+    assert [gpu.ordinal for gpu in found] == indices
     assert asks_for_gpus(spec, MAJORS) == bool(indices)
 
 

@@ -176,6 +176,31 @@ def test_only_what_makes_or_ends_an_instance_starts_python(front: Run, tmp_path:
     assert front(*line.split()).stdout.strip() == want.strip()
 
 
+@pytest.mark.parametrize("how", ["--bundle {}", "-b {}", "--bundle={}", "--pid-file /p --bundle {}"])
+@pytest.mark.parametrize(
+    ("text", "thinks"),
+    [
+        pytest.param('{"process": {"env": ["PATH=/bin"]}}', False, id="a container without GPU"),
+        pytest.param('{"process": {"env": ["NVIDIA_VISIBLE_DEVICES=all"]}}', True, id="GPUs by variable"),
+        pytest.param('{"process": {"env": ["ALIYUN_COM_GPU_MEM_CONTAINER=6"]}}', True, id="a share"),
+        pytest.param('{"process": {"env": ["CGPU_DISABLE=?"]}}', True, id="a switch"),
+        pytest.param('{"hooks": {"prestart": [{"path": "/usr/bin/nvidia-container-runtime-hook"}]}}', True, id="a hook"),
+        pytest.param('{"linux": {"devices": [{"path": "/dev/nvidia0"}]}}', True, id="a node"),
+        pytest.param(None, True, id="no document"),
+    ],
+)  # fmt: skip
+def test_a_document_without_gpus_starts_no_python(
+    front: Run, tmp_path: Path, text: str | None, thinks: bool, how: str
+) -> None:
+    place = tmp_path / "bundle"
+    place.mkdir()
+    if text is not None:
+        (place / "config.json").write_text(text)
+    line = f"--root /r create {how.format(place)} {ID}"
+
+    assert front(*line.split()).stdout.split()[0] == ("python3" if thinks else "told")
+
+
 @pytest.mark.parametrize(
     "form",
     [
