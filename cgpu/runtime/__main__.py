@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of `cgpu-runtime` that thinks: creation of a container, and the end of one that has an instance.
 
-Its sh front starts it as `python -I -m cgpu.runtime RUNTIME WORDS...` for those commands only; RUNTIME is runc or crun.
+Its sh front starts it for those commands only, with the arguments RUNTIME WORDS...; RUNTIME is runc or crun. It calls `main`
+itself: `python -m` would import twice as much.
 """
 
 import json

@@ -16,7 +16,7 @@ fi
 think() {
 	here=$0
 	[ -L "$here" ] && here=$(readlink -f "$here")
-	exec "${here%/*}/python3" -I -m cgpu.runtime "$runtime" "$@"
+	exec "${here%/*}/python3" -I -c 'from cgpu.runtime.__main__ import main; raise SystemExit(main())' "$runtime" "$@"
 }
 
 # a container whose document names neither GPUs nor shares is the runtime's alone

@@ -3,11 +3,12 @@
 
 import sys
 
-from tests.bench import allocate, extender
+from tests.bench import allocate, extender, runtime
 
 BENCHMARKS = {
     "extender, 1,000 nodes of 8 cards": extender.main,
     "device plugin, a node of 8 H200": allocate.main,
+    "OCI runtime, a container's creation": runtime.main,
 }
 
 

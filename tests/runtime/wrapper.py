@@ -7,5 +7,11 @@ from pathlib import Path
 from cgpu.runtime.__main__ import main
 from tests.runtime.fakes import Machine
 
+
+def run() -> int:
+    """What the command line says."""
+    return main(sys.argv[2:], Machine(Path(sys.argv[1])).tools)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[2:], Machine(Path(sys.argv[1])).tools))
+    sys.exit(run())
