@@ -34,6 +34,7 @@ test: venv ## every test that CI runs, on real parts
 
 soak: venv ## what takes longer: full products, churn, fuzzing; prints its figures
 	$(PYTEST) tests/soak --override-ini testpaths=tests/soak
+	CGPU_TEST_KUBERNETES=$$($(PY) -c 'from cgpu.sandbox.versions import OLDER_KUBERNETES as v; print(v)') $(PYTEST) tests/cluster
 
 demo: venv ## a real Kubernetes with simulated cards, our chart, pods sharing cards
 	@.venv/bin/cgpu sandbox demo

@@ -39,6 +39,7 @@ from deviceplugin.servicer import Listing, Servicer
 from deviceplugin.stores import NodeStore, PodStore
 from deviceplugin.usage import GpuRow, InstanceRow, gpu_rows, instance_rows
 from deviceplugin.web import make_app
+from deviceplugin.withdraw import withdraw
 
 log = logging.getLogger("deviceplugin")
 PROGRAM: Final = "cgpu-device-plugin"
@@ -129,7 +130,11 @@ def _source(options: Options) -> GpuSource:
 
 
 async def serve(options: Options) -> None:
-    """Run the plugin until SIGTERM or SIGINT."""
+    """Run the plugin until SIGTERM or SIGINT; with --withdraw, until the nodes are as they were before."""
+    if options.withdraw:
+        async with await KubeClient.connect(options.kubeconfig) as client:
+            await withdraw(client)
+        return
     if not options.node:
         raise SettingError("--node is missing: name this node, in a pod from spec.nodeName by CGPU_NODE")
     loop = asyncio.get_running_loop()

@@ -176,7 +176,8 @@ class Inventory:
         offer = offer_of(facts, {resource: listing.devices for resource, listing in self._listings.items()})
         self._tell_problem(facts, offer)
         self._apply(offer, facts)
-        return await self._publisher.publish(node, offer.cards, self._count(offer, node))
+        serving = self.mode is not Mode.DEFAULT
+        return await self._publisher.publish(node, offer.cards, self._count(offer, node), serving=serving)
 
     def _count(self, offer: Offer, node: Node) -> int | None:
         """aliyun.com/gpu-count: withdrawn when gpu-mem is not registered, but not for the second a restart takes."""

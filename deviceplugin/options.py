@@ -29,6 +29,9 @@ def _as_value_error(parse: Callable[[str], T]) -> Callable[[str], T]:
 class Options:
     """Shares the GPUs of one node between pods: registers aliyun.com/gpu-mem with the kubelet and hands shares out."""
 
+    withdraw: bool = setting(
+        "take back what the plugins wrote on the cluster's nodes, and end: for uninstalling", boolean, False
+    )
     node: str = setting("name of this node; in a pod: spec.nodeName", text, "")
     simulate: Path | None = setting("YAML file of simulated cards in place of NVIDIA's library", path, None)
     kubeconfig: Path | None = setting("kubeconfig; without it the pod's service account", path, None)

@@ -130,6 +130,11 @@ class FakeApi:
         _merge(self.node["metadata"]["annotations"], annotations)
         self._send("/api/v1/nodes", "MODIFIED", self.node)
 
+    async def patch_node_labels(self, name: str, labels: Mapping[str, str | None]) -> None:
+        self._write(f"labels {dict(labels)}")
+        _merge(self.node["metadata"]["labels"], labels)
+        self._send("/api/v1/nodes", "MODIFIED", self.node)
+
     async def patch_node_status(self, name: str, capacity: Mapping[str, str | None]) -> None:
         self._write(f"capacity {dict(capacity)}")
         _merge(self.node["status"]["capacity"], capacity)

@@ -109,11 +109,6 @@ class Cluster:
         """Install or upgrade our chart with these values."""
         install(self.sandbox, self.project, lambda _: None, *values)
 
-    def set_cards(self, node: str, cards: str) -> None:
-        """Replace the node's file of simulated cards; the device plugin sees the change."""
-        home = self.sandbox.node(node).home
-        home.etc("cgpu/cards.yaml").write_text(cards)
-
 
 def _ask(what: Callable[[], T]) -> tuple[T | None, str]:
     """The answer, or why there is none yet."""

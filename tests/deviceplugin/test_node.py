@@ -7,7 +7,7 @@ import grpc
 import pytest
 
 from cgpu.core.errors import UnavailableError
-from cgpu.core.names import RESOURCE_COUNT, RESOURCE_MEM
+from cgpu.core.names import LABEL_SERVING, RESOURCE_COUNT, RESOURCE_MEM
 from deviceplugin.reconcile import Reconciler
 from tests.deviceplugin.conftest import T4, UUIDS, Bench, bound, until
 from tests.fakes import AdmissionError, FolderInstances, wire_pod
@@ -138,9 +138,26 @@ async def test_mode_changes_wait_until_the_shares_are_gone(started: Bench) -> No
     await started.kubelet.devices_are(RESOURCE_MEM, 0)
     await until(lambda: started.published() is None)
     await until(lambda: RESOURCE_COUNT not in started.api.node["status"]["capacity"])
+    await until(lambda: LABEL_SERVING not in started.api.node["metadata"]["labels"])
 
     started.api.label(schedule="share")
     await started.ready(28)
+
+
+async def test_the_plugins_own_label_comes_first_and_goes_last(started: Bench) -> None:
+    """The DaemonSet ends the plugin's pod once it is gone: nothing may be left to do then."""
+    await until(lambda: RESOURCE_COUNT in started.api.node["status"]["capacity"])
+    assert started.api.writes[0] == f"labels {{'{LABEL_SERVING}': 'true'}}"
+    started.api.writes.clear()
+
+    started.api.label(schedule=None)
+
+    await until(lambda: LABEL_SERVING not in started.api.node["metadata"]["labels"])
+    assert started.api.writes == [
+        "annotations ['cgpu.aliyun.com/devices']",
+        f"capacity {{'{RESOURCE_COUNT}': None}}",
+        f"labels {{'{LABEL_SERVING}': None}}",
+    ]
 
 
 async def test_a_label_that_is_no_mode_is_said_and_changes_nothing(started: Bench) -> None:

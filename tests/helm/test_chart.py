@@ -109,6 +109,7 @@ def test_the_plugin_runs_where_a_label_says_so_or_everywhere_by_the_default_mode
 
     assert {
         names.LABEL_SCHEDULE,
+        names.LABEL_SERVING,
         names.LABEL_LEGACY_GPUSHARE,
         names.LABEL_LEGACY_CGPU,
         names.LABEL_LEGACY_NO_ISOLATION,

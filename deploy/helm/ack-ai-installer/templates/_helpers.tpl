@@ -21,6 +21,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- end -}}
 
 {{- define "cgpu.devicePlugin.name" -}}{{ include "cgpu.name" . }}-device-plugin{{- end -}}
+{{- define "cgpu.withdraw.name" -}}{{ include "cgpu.name" . }}-withdraw{{- end -}}
 {{- define "cgpu.scheduler.name" -}}{{ include "cgpu.name" . }}-scheduler{{- end -}}
 
 {{- define "cgpu.devicePlugin.user" -}}
