@@ -277,6 +277,16 @@ def test_a_nodes_cards_are_the_plugins_to_write(cluster: Cluster, subresource: s
     assert f"only the device plugin writes {ANNOTATION_DEVICES}" in done.stderr
 
 
+def test_a_gpu_count_among_the_annotations_is_warned_of(cluster: Cluster) -> None:
+    count = {"aliyun.com/gpu-count": "2"}
+
+    said = create(cluster, pod(mem="4", schedulerName=SCHEDULER_NAME, annotations=count))
+    assert said.startswith("Warning: ")
+    assert "the annotation aliyun.com/gpu-count has no effect: write it as a label of the pod" in said
+    assert scheduler_of(cluster, "p") == SCHEDULER_NAME
+    assert create(cluster, pod("q", "4", schedulerName=SCHEDULER_NAME, annotations=count, labels=count)) == ""
+
+
 def test_a_new_node_brings_no_cards(cluster: Cluster) -> None:
     made = {
         "apiVersion": "v1",

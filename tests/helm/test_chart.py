@@ -204,6 +204,14 @@ def test_every_policy_is_bound_and_fails_closed(defaults: list[Manifest]) -> Non
         assert {"Fail"} == {row["spec"]["failurePolicy"] for row in policies.values()}
 
 
+def test_only_what_does_no_harm_is_merely_warned_of(defaults: list[Manifest]) -> None:
+    bindings = [row["spec"] for row in defaults if row["kind"] == "ValidatingAdmissionPolicyBinding"]
+    actions = {row["policyName"]: row["validationActions"] for row in bindings}
+
+    assert actions.pop(f"{NAME}-gpu-count") == ["Warn"]
+    assert [*actions.values()] == [["Deny"]] * 4
+
+
 def test_the_policies_name_every_annotation_that_only_our_services_write(defaults: list[Manifest]) -> None:
     written = {
         value
