@@ -17,7 +17,7 @@ static u32 unknown_count;
 
 static const struct nvsim_control_row *const tables[] = {
 	nvsim_controls_system, nvsim_controls_device, nvsim_controls_engine,
-	nvsim_controls_event,
+	nvsim_controls_event, nvsim_controls_sensor,
 };
 
 static const struct nvsim_control_row *control_find(u32 command)

@@ -32,6 +32,10 @@ struct nvsim_card {
 	u16 sm, sms, warps, cores_per_sm;
 	u16 gpfifo, compute, graphics, copy, usermode, usermode_base;
 	u8 first_branch;	/* index of the first branch that knows it */
+	bool rests;		/* idle at P8, at its lowest clocks; else always at P0 */
+	u8 idle_watts, idle_celsius, load_celsius;
+	u16 watts, least_watts;	/* limit, and how far it could be lowered */
+	u16 idle_mhz, mhz, idle_memory_mhz, memory_mhz;
 };
 
 /* What differs between driver branches. */
@@ -45,6 +49,7 @@ struct nvsim_branch {
 	u8 card_info_size;	/* of one entry */
 	u8 event_index, event_data;	/* in the parameters of an event */
 	u8 error_index;		/* of a subdevice's RC_ERROR notifier */
+	u8 power_draw, power_limits;	/* in the replies of power sensors and policies */
 	u8 export_fd;		/* in EXPORT_OBJECT_TO_FD */
 	u16 uvm_map_size;
 	u16 uvm_map_client;	/* hClient; hMemory and status follow */
@@ -196,6 +201,8 @@ struct nvsim_gr {
 	struct list_head tsgs, ready;
 	struct nvsim_tsg *owner;
 	u64 time_ns, slice_end_ns, busy_ns;
+	u64 window;			/* busy in it, and in the one before */
+	u64 window_ns, before_ns;
 };
 
 struct nvsim_gpu {

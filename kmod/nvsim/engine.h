@@ -107,5 +107,6 @@ void nvsim_gr_dequeue(struct nvsim_channel *channel);
 /* Runs to the next end of a kernel, or to now; the channel whose kernel ended. */
 struct nvsim_channel *nvsim_gr_advance(struct nvsim_gr *gr, u64 now);
 u64 nvsim_gr_next(const struct nvsim_gr *gr);
+u32 nvsim_gr_load(const struct nvsim_gr *gr, u64 now);
 
 #endif

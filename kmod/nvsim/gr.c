@@ -12,6 +12,7 @@
 
 #define DEFAULT_TIMESLICE_NS	2048000ull
 #define LEAST_TIMESLICE_NS	50000ull
+#define WINDOW_NS		250000000u	/* of which utilisation is told */
 
 void nvsim_tsg_init(struct nvsim_tsg *tsg, struct nvsim_gpu *gpu, void *task)
 {
@@ -117,6 +118,15 @@ static struct nvsim_tsg *pick(struct nvsim_gr *gr)
 	return tsg;
 }
 
+static void enter_window(struct nvsim_gr *gr, u64 window)
+{
+	if (window == gr->window)
+		return;
+	gr->before_ns = window == gr->window + 1 ? gr->window_ns : 0;
+	gr->window = window;
+	gr->window_ns = 0;
+}
+
 static void spend(struct nvsim_gr *gr, struct nvsim_channel *channel, u64 ns)
 {
 	channel->kernel.left_ns -= ns;
@@ -124,6 +134,8 @@ static void spend(struct nvsim_gr *gr, struct nvsim_channel *channel, u64 ns)
 	channel->tsg->busy_ns += ns;
 	gr->busy_ns += ns;
 	gr->time_ns += ns;
+	enter_window(gr, div_u64(gr->time_ns, WINDOW_NS));
+	gr->window_ns += ns;
 }
 
 /**
@@ -169,4 +181,22 @@ u64 nvsim_gr_next(const struct nvsim_gr *gr)
 		if (head(tsg))
 			next = min(next, gr->time_ns + head(tsg)->kernel.left_ns);
 	return next;
+}
+
+/**
+ * nvsim_gr_load() - How busy the engine was in the last whole window.
+ * @gr: the engine
+ * @now: real time in ns
+ *
+ * Return: percent.
+ */
+u32 nvsim_gr_load(const struct nvsim_gr *gr, u64 now)
+{
+	u64 window = div_u64(now, WINDOW_NS), busy = 0;
+
+	if (gr->window == window)
+		busy = gr->before_ns;
+	else if (gr->window + 1 == window)
+		busy = gr->window_ns;
+	return min_t(u64, div_u64(busy * 100, WINDOW_NS), 100);
 }

@@ -97,12 +97,6 @@ static u32 bus_pci_info(struct nvsim_control *control)
 	return NV_OK;
 }
 
-static u32 idle(struct nvsim_control *control)
-{
-	put32(control->params, 0, 1);
-	return NV_OK;
-}
-
 /* Adds a client's process unless it is hidden from the caller or already there. */
 static u32 add_pid(u8 *table, u32 count, u32 pid)
 {
@@ -297,7 +291,6 @@ const struct nvsim_control_row nvsim_controls_device[] = {
 	{ 0x20801001, "CLK_GET_DOMAINS", 8, clock_domains },
 	{ 0x20801009, "CLK_GET_VERSION", 8, clock_versions },
 	{ 0x2080100a, "CLK_GET_PUBLIC_DOMAIN_INFO", 16, clock_public_list, domain_list, 1 },
-	{ 0x20802068, "PERF_GPU_IS_IDLE", 4, idle },
 	{ 0x20802209, "RC_GET_OWNERSHIP", 4, bus_ownership },
 	{ 0x20809001, "CLK_GET_DOMAINS (GSS)", 8, clock_domains },
 	{ 0x20809009, "CLK_GET_VERSION (GSS)", 8, clock_versions },

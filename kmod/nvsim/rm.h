@@ -122,6 +122,7 @@ void nvsim_raise_error(struct nvsim_gpu *gpu, struct nvsim_client *client);
 void nvsim_raise_xid(struct nvsim_gpu *gpu, u32 xid);
 u32 nvsim_event_data(struct nvsim_file *file, u8 *arg);
 extern const struct nvsim_control_row nvsim_controls_event[];
+extern const struct nvsim_control_row nvsim_controls_sensor[];
 
 /* ledger.c */
 u32 nvsim_uuid_text(char *to, u32 room, const u8 *uuid);

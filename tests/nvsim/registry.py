@@ -85,7 +85,7 @@ def classes() -> list[tuple[str, ...]]:
 def controls() -> list[tuple[str, ...]]:
     """Controls that have a row of their own."""
     found = []
-    for file in ("reply_system.c", "reply_device.c", "reply_engine.c", "reply_event.c"):
+    for file in ("reply_system.c", "reply_device.c", "reply_engine.c", "reply_event.c", "reply_sensor.c"):
         for number, name, handler in re.findall(r"\{ (0x[0-9a-f]{8}), \"([^\"]+)\", [^,]+, (\w+)", source(file)):
             found.append((number, name, "executed" if handler in EXECUTED_CONTROLS else "answered with content"))
     return sorted(found)
