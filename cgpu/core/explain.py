@@ -4,13 +4,15 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Final
 
 from cgpu.core.model import CardState, Claim, NodeState
 from cgpu.core.names import CORE_PER_CARD, RESOURCE_CORE, RESOURCE_MEM
 from cgpu.core.placement import fits, may_ever, needed, takes
 from cgpu.core.usage import Holding
 
-UNIT_HINT_GIB = 4096  # no card of today is larger: whoever asks for more probably wrote bytes or G
+_UNITS: Final = (("Gi", 1 << 30), ("G", 10**9))
+UNIT_HINT_GIB: Final = 4096  # no card of today is larger: whoever asks for more probably wrote bytes or G
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,11 @@ def explain(node: NodeState, claim: Claim) -> Refusal | None:
 def unit_hint(claim: Claim) -> str:
     """A sentence for whoever mistook the unit, "" when the size is plausible."""
     largest = max(ask.mem for ask in claim.asks)
-    return f"{largest} GiB was asked and the unit is GiB: write 10, not 10G" if largest > UNIT_HINT_GIB else ""
+    if largest <= UNIT_HINT_GIB:
+        return ""
+    written = [(largest // size, unit) for unit, size in _UNITS if largest % size == 0]
+    remedies = [f"write {number}, not {number}{unit}" for number, unit in written]
+    return f"{largest} GiB was asked and the unit is GiB: {(remedies or ['write the number alone, such as 10'])[0]}"
 
 
 def group_refusals(refusals: Iterable[Refusal], limit: int = 1024) -> str:

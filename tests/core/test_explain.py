@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from cgpu.core.explain import Refusal, explain, group_refusals
+from cgpu.core.explain import Refusal, explain, group_refusals, unit_hint
 from cgpu.core.model import CardState, Claim, NodeState
 from cgpu.core.placement import fits
 from tests.builders import make_card, make_claim, make_node
@@ -146,3 +146,19 @@ def test_events_group_equal_reasons_and_stay_short() -> None:
         " node-x: 1 of 1 GPUs cordoned or unhealthy"
     )
     assert len(group_refusals([Refusal(f"r{i}", "x" * 300) for i in range(50)])) <= 1024
+
+
+@pytest.mark.parametrize(
+    ("mem", "want"),
+    [
+        pytest.param(3 * 2**30, "3221225472 GiB was asked and the unit is GiB: write 3, not 3Gi", id="3Gi"),
+        pytest.param(10**10, "10000000000 GiB was asked and the unit is GiB: write 10, not 10G", id="10G"),
+        pytest.param(
+            512 * 2**20, "536870912 GiB was asked and the unit is GiB: write the number alone, such as 10", id="512Mi"
+        ),
+        pytest.param(8192, "8192 GiB was asked and the unit is GiB: write the number alone, such as 10", id="MiB"),
+        pytest.param(4096, "", id="a size that a card may have one day"),
+    ],
+)
+def test_a_mistaken_unit_is_named_as_it_was_written(mem: int, want: str) -> None:
+    assert unit_hint(make_claim(1, mem)) == want
