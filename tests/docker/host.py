@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host with Docker in the virtual machine: scripts that begin with `guest.sh` and end with no container left."""
+
+from typing import Final
+
+from tests.vm.machine import Machine, Result
+
+BEGIN: Final = """
+. /opt/project/tests/docker/guest.sh
+{ [ -x /opt/cgpu/bin/cgpu ] || install_cgpu; start-docker; end_all; } > /dev/null
+"""
+
+
+def attempt(vm: Machine, script: str, timeout: float = 400) -> Result:
+    """What a script does on the host, which has cgpu and a running Docker without containers."""
+    return vm.run(f"{BEGIN}\n{script}\ncode=$?; end_all; exit $code", timeout=timeout)
+
+
+def output(vm: Machine, script: str, timeout: float = 400) -> str:
+    """What a script prints; it must succeed."""
+    result = attempt(vm, script, timeout)
+    text = result.stdout + result.stderr
+    assert result.code == 0, text
+    return text

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the GPU busy until it is killed: kernels of 1 ms, a few of them always queued."""
+
+from libcuda import Cuda, Spin
+
+KERNEL_NS = 1_000_000
+QUEUED = 8
+
+
+def main() -> None:
+    cuda = Cuda()
+    spin = Spin(cuda)
+    while True:
+        for _ in range(QUEUED):
+            spin.launch(KERNEL_NS)
+        cuda.sync()
+
+
+if __name__ == "__main__":
+    main()
