@@ -206,20 +206,20 @@ async def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "why"),
     [
-        pytest.param(None, id="missing"),
-        pytest.param("", id="empty"),
-        pytest.param("a: [", id="no YAML"),
-        pytest.param("- x", id="a list"),
-        pytest.param("apiVersion: v1\nkind: Config\ncurrent-context: x", id="a context that is not there"),
+        pytest.param(None, "No such file or directory", id="missing"),
+        pytest.param("", "", id="empty"),
+        pytest.param("a: [", "", id="no YAML"),
+        pytest.param("- x", "", id="a list"),
+        pytest.param("apiVersion: v1\nkind: Config\ncurrent-context: x", "", id="a context that is not there"),
     ],
 )
-async def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path, content: str | None) -> None:
+async def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path, content: str | None, why: str) -> None:
     path = tmp_path / "kubeconfig"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(SettingError, match=f"kubeconfig {path} cannot be used"):
+    with pytest.raises(SettingError, match=f"kubeconfig {path} cannot be used: .*{why}"):
         await load_configuration(path)
 
 

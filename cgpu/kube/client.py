@@ -80,6 +80,7 @@ async def load_configuration(kubeconfig: Path | None = None, environ: Mapping[st
         if kubeconfig is None:
             kube_config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:
+            kubeconfig.read_bytes()  # the package takes a missing file for an empty one
             await kube_config.load_kube_config(  # type: ignore[no-untyped-call]
                 str(kubeconfig), client_configuration=configuration, persist_config=False
             )
