@@ -101,6 +101,7 @@ struct nvsim_object {
 	struct nvsim_client *client;
 	struct nvsim_gpu *gpu;
 	struct nvsim_mem *mem;
+	bool duplicate;			/* another object's memory */
 	struct nvsim_channel *channel;
 	struct nvsim_tsg *tsg;
 	struct list_head doorbell;	/* gpu->doorbells */

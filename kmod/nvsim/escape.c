@@ -105,6 +105,7 @@ static u32 dup_locked(struct escape *escape)
 		return status;
 	object->gpu = source->gpu;
 	object->mem = nvsim_mem_get(source->mem);
+	object->duplicate = true;
 	put32(escape->arg, NVOS55_NEW, handle);
 	return NV_OK;
 }

@@ -58,7 +58,8 @@ static void print_client(void *to, const struct nvsim_client *client)
 	nvsim_host_print(to, "client %x pid %u objects %u channels %u", client->handle,
 			 nvsim_host_task_global(client->task), client->count, channels);
 	for (i = 0; i < nvsim.gpu_count; i++)
-		nvsim_host_print(to, " fb%u %llu", i, nvsim_memory_of(client, &nvsim.gpus[i]));
+		nvsim_host_print(to, " fb%u %llu", i,
+				 nvsim_memory_of(client, &nvsim.gpus[i], false));
 	nvsim_host_print(to, "\n");
 }
 

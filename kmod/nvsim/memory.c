@@ -177,18 +177,20 @@ u32 nvsim_memory_alloc(struct nvsim_client *client, u32 parent, u32 *handle,
  * nvsim_memory_of() - Frame buffer that a client's handles hold on a card.
  * @client: the client
  * @gpu: the card
+ * @duplicate: of memory that another object made, or of its own
  *
  * Context: lock held.
  * Return: bytes.
  */
 u64 nvsim_memory_of(const struct nvsim_client *client,
-		    const struct nvsim_gpu *gpu)
+		    const struct nvsim_gpu *gpu, bool duplicate)
 {
 	struct nvsim_object *object;
 	u64 bytes = 0;
 
 	list_for_each_entry(object, &client->objects, node)
-		if (object->mem && object->mem->gpu == gpu)
+		if (object->mem && object->mem->gpu == gpu &&
+		    object->duplicate == duplicate)
 			bytes += object->mem->charged;
 	return bytes;
 }

@@ -5,6 +5,8 @@
 #define KIB		10
 #define BAR1_KIB	(256u << 10)
 #define MAX_PIDS	950
+#define BUS_INFO_TYPE		0
+#define BUS_INFO_TYPE_PCI_EXPRESS	3
 
 static u32 name_string(struct nvsim_control *control)
 {
@@ -86,6 +88,37 @@ static u32 zero_values_v2(struct nvsim_control *control)
 	return NV_OK;
 }
 
+/*
+ * Where the card sits: only on PCI Express do libraries ask for its bus, whose
+ * index moved with 460. Its domain and device are 0, as is what is not known.
+ */
+static u32 bus_value(const struct nvsim_gpu *gpu, u32 index)
+{
+	if (index == BUS_INFO_TYPE)
+		return BUS_INFO_TYPE_PCI_EXPRESS;
+	return index == (nvsim.branch->number < 460 ? 0x1d : 0xf) ? gpu->bus : 0;
+}
+
+static u32 bus_info_v2(struct nvsim_control *control)
+{
+	u32 count = get32(control->params, 0), i;
+
+	for (i = 0; i < count && 12 + 8 * i <= control->size; i++)
+		put32(control->params, 8 + 8 * i,
+		      bus_value(control->gpu, get32(control->params, 4 + 8 * i)));
+	return NV_OK;
+}
+
+static u32 bus_info(struct nvsim_control *control)
+{
+	u8 *list = control->list[0];
+	u32 i;
+
+	for (i = 0; 8 * i + 8 <= control->list_bytes[0]; i++)
+		put32(list, 8 * i + 4, bus_value(control->gpu, get32(list, 8 * i)));
+	return NV_OK;
+}
+
 static u32 bus_pci_info(struct nvsim_control *control)
 {
 	const struct nvsim_card *card = control->gpu->card;
@@ -136,14 +169,14 @@ static u32 get_pids(struct nvsim_control *control)
 	return NV_OK;
 }
 
-static u64 memory_of_pid(const struct nvsim_gpu *gpu, u32 pid)
+static u64 memory_of_pid(const struct nvsim_gpu *gpu, u32 pid, bool duplicate)
 {
 	struct nvsim_client *client;
 	u64 bytes = 0;
 
 	list_for_each_entry(client, &nvsim.clients, node)
 		if (nvsim_host_task_number(client->task) == pid)
-			bytes += nvsim_memory_of(client, gpu);
+			bytes += nvsim_memory_of(client, gpu, duplicate);
 	return bytes;
 }
 
@@ -158,7 +191,10 @@ static u32 get_pid_info(struct nvsim_control *control)
 		u8 *entry = control->params + 8 + stride * i;
 
 		put32(entry, 8, NV_OK);
-		put64(entry, 16, memory_of_pid(control->gpu, get32(entry, 0)));
+		put64(entry, 16, memory_of_pid(control->gpu, get32(entry, 0),
+					       false));
+		put64(entry, 32, memory_of_pid(control->gpu, get32(entry, 0),
+					       true));
 	}
 	return NV_OK;
 }
@@ -286,8 +322,8 @@ const struct nvsim_control_row nvsim_controls_device[] = {
 	{ 0x20801303, "FB_GET_INFO_V2", 4, fb_info_v2 },
 	{ 0x20801701, "MC_GET_ARCH_INFO", 12, arch_info },
 	{ 0x20801801, "BUS_GET_PCI_INFO", 16, bus_pci_info },
-	{ 0x20801802, "BUS_GET_INFO", 4, zero_values_v2 },
-	{ 0x20801823, "BUS_GET_INFO_V2", 4, zero_values_v2 },
+	{ 0x20801802, "BUS_GET_INFO", 16, bus_info, value_list, 1 },
+	{ 0x20801823, "BUS_GET_INFO_V2", 4, bus_info_v2 },
 	{ 0x20801001, "CLK_GET_DOMAINS", 8, clock_domains },
 	{ 0x20801009, "CLK_GET_VERSION", 8, clock_versions },
 	{ 0x2080100a, "CLK_GET_PUBLIC_DOMAIN_INFO", 16, clock_public_list, domain_list, 1 },

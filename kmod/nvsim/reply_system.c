@@ -151,6 +151,7 @@ static u32 import_object(struct nvsim_control *control)
 	if (object) {
 		object->gpu = source->exported->gpu;
 		object->mem = nvsim_mem_get(source->exported);
+		object->duplicate = true;
 		put32(control->params, 16, handle);
 	}
 	nvsim_host_file_put(source);

@@ -71,7 +71,7 @@ void *nvsim_mem_at(struct nvsim_mem *mem, u64 offset, u64 *left);
 u32 nvsim_memory_alloc(struct nvsim_client *client, u32 parent, u32 *handle,
 		       u32 class, u64 *bytes, u64 *limit);
 u64 nvsim_memory_of(const struct nvsim_client *client,
-		    const struct nvsim_gpu *gpu);
+		    const struct nvsim_gpu *gpu, bool duplicate);
 void nvsim_vid_heap(struct nvsim_file *file, u8 *arg);
 
 /* alloc.c, map.c */

@@ -176,6 +176,7 @@ def everything(device: int, meanwhile: Callable[[], None] = lambda: None) -> dic
     """All steps on one card; `meanwhile` is called once while 64 MiB are held on it."""
     facts.clear()
     cuda = Cuda(device)
+    facts["bus"] = cuda.bus()
     base = memory(cuda)
     spin = Spin(cuda)
     steps: list[Callable[[], None]] = [

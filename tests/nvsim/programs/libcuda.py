@@ -59,6 +59,12 @@ class Cuda:
         """True when this libcuda exports the function."""
         return hasattr(self.library, name)
 
+    def bus(self) -> str:
+        """Where the card sits, as DOMAIN:BUS:DEVICE.FUNCTION."""
+        text = ctypes.create_string_buffer(32)
+        self.call("cuDeviceGetPCIBusId", text, 32, self.device)
+        return text.value.decode()
+
     def alloc(self, size: int) -> int:
         """Device memory."""
         address = Address()

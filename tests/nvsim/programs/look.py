@@ -13,7 +13,9 @@ from pathlib import Path
 import pynvml
 from everything import everything
 
-QUERY = "index,name,memory.total,memory.used,uuid,pci.bus_id,driver_version"
+QUERY = (
+    "index,name,memory.total,memory.used,uuid,driver_version"  # from 550 on pci.* is read in sysfs: no card is there
+)
 
 
 class Started:
@@ -58,6 +60,7 @@ def nvml_card(index: int) -> dict[str, object]:
     return {
         "name": pynvml.nvmlDeviceGetName(handle),
         "uuid": pynvml.nvmlDeviceGetUUID(handle),
+        "bus": pynvml.nvmlDeviceGetPciInfo(handle).busId,
         "minor": pynvml.nvmlDeviceGetMinorNumber(handle),
         "total": memory.total,
         "used": memory.used,
