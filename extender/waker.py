@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from cgpu.core.errors import UnavailableError
 from cgpu.core.model import Pod
@@ -23,7 +23,8 @@ log: Final = logging.getLogger(__name__)
 
 TICK_SECONDS: Final = 0.5
 PATIENCE_SECONDS: Final = 2.0  # kube-scheduler mostly comes by itself
-AGAIN_SECONDS: Final = 30.0
+AGAIN_SECONDS: Final = 30.0  # doubled each time: kube-scheduler's own rules may keep the pod where it is
+LONGEST_SECONDS: Final = 600.0
 AT_ONCE: Final = 8  # of many pods that fit by themselves only few fit together
 
 
@@ -32,6 +33,14 @@ class Cluster(Protocol):
 
     async def patch_pod_condition(self, namespace: str, name: str, uid: str, condition: Mapping[str, str]) -> None:
         """Set one condition of a pod."""
+
+
+class _Due(NamedTuple):
+    """When a pod is woken; `names`: the filter that was refused, `pause`: seconds until the time after that."""
+
+    names: Sequence[str]
+    when: float
+    pause: float
 
 
 class Waker:
@@ -48,7 +57,7 @@ class Waker:
         self._verbs = verbs
         self._clock = clock
         self._wall = wall
-        self._due: dict[str, tuple[Sequence[str], float]] = {}  # UID → the refused filter, when the pod is woken
+        self._due: dict[str, _Due] = {}  # by UID
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -60,15 +69,16 @@ class Waker:
         """One round: pods that fit for a while already are woken, the longest refused first."""
         now, woken = self._clock(), 0
         refused = self._verbs.refused_on
-        self._due = {uid: due for uid, due in self._due.items() if refused.get(uid) is due[0]}
+        self._due = {uid: due for uid, due in self._due.items() if refused.get(uid) is due.names}
         for uid, names in list(refused.items()):
             pod = self._verbs.books.waiting.get(uid)
             if pod is None or pod.deleting or not self._verbs.takes(pod, names, now):
                 self._due.pop(uid, None)
             elif uid not in self._due:
-                self._due[uid] = (names, now + PATIENCE_SECONDS)
-            elif now >= self._due[uid][1] and woken < AT_ONCE:
-                self._due[uid] = (names, now + AGAIN_SECONDS)
+                self._due[uid] = _Due(names, now + PATIENCE_SECONDS, AGAIN_SECONDS)
+            elif now >= self._due[uid].when and woken < AT_ONCE:
+                pause = self._due[uid].pause
+                self._due[uid] = _Due(names, now + pause, min(2 * pause, LONGEST_SECONDS))
                 woken += 1
                 await self._touch(pod)
             await asyncio.sleep(0)  # a filter does not wait for the whole round

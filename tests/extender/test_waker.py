@@ -2,6 +2,7 @@
 """A pod that fits and that kube-scheduler does not ask about again is woken by a condition of its own."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 import pytest
 
@@ -66,6 +67,16 @@ async def test_a_pod_is_woken_once_its_room_has_been_there_for_a_while() -> None
     assert await rig.after(PATIENCE_SECONDS) == ["p"]
     assert await rig.after(1) == []
     assert await rig.after(AGAIN_SECONDS) == ["p"]
+
+
+async def test_a_pod_that_stays_asleep_is_woken_less_and_less() -> None:
+    """kube-scheduler's own rules keep it off the node, and it does not ask us."""
+    rig = _Rig()
+    rig.refuse("p")
+    rig.books.drop_pod(rig.old.uid)
+    times = [second for second in range(3600) if await rig.after(1)]
+    pauses = [later - sooner for sooner, later in pairwise(times)]
+    assert pauses == [30, 60, 120, 240, 480, 600, 600, 600, 600]
 
 
 async def test_a_pod_that_was_asked_about_again_is_not_woken() -> None:
