@@ -197,7 +197,7 @@ struct cgpu_range {
  * @pid: process that opened it
  * @link: in inst->files; under inst->lock
  * @lock: one call at a time where the table of objects must agree
- * @args: the argument page; under @lock
+ * @args: argument pages, one set an address space; under @lock
  * @next_map: share whose doorbell the next mmap gives; under @lock
  * @exported: memory that this file holds for others; under inst->lock
  * @map_lock: guards @ranges and @managed; inside mmap_lock
@@ -262,6 +262,8 @@ extern u64 cgpu_default_memsize;
 /* probe.c */
 int cgpu_probe(void);
 void cgpu_probe_undo(void);
+
+/* major.c */
 int cgpu_find_major(const char *name);
 
 /* fs.c */
@@ -276,10 +278,8 @@ struct cgpu_node *cgpu_node_of(struct cgpu_file *f, int minor);
 struct cgpu_inst *cgpu_inst_find(const char *id);
 void cgpu_inst_get(struct cgpu_inst *inst);
 void cgpu_inst_put(struct cgpu_inst *inst);
-struct cgpu_share *cgpu_share_create(const char *id, struct cgpu_gpu *gpu,
-				     u64 mem, u32 weight, bool highprio);
 struct cgpu_inst *cgpu_inst_detach(const char *id);
-void cgpu_inst_forget_all(void);
+void cgpu_inst_forget(struct cgpu_inst *inst);
 void cgpu_policy_follow(struct cgpu_gpu *gpu);
 void cgpu_share_set(struct cgpu_share *share, u32 weight, bool highprio);
 int cgpu_share_resize(struct cgpu_share *share, u64 mem);
@@ -287,24 +287,34 @@ u64 cgpu_mem_given(const struct cgpu_gpu *gpu);
 void cgpu_inst_poison(struct cgpu_inst *inst);
 u32 cgpu_weights_given(const struct cgpu_gpu *gpu);
 
+/* create.c */
+struct cgpu_share *cgpu_share_create(const char *id, struct cgpu_gpu *gpu,
+				     u64 mem, u32 weight, bool highprio);
+
 /* instctl.c */
 int cgpu_command(char *line);
 int cgpu_commands_show(struct seq_file *m, void *unused);
 
 /* file.c */
 extern const struct file_operations cgpu_fops;
+extern const struct vm_operations_struct cgpu_refused_vm_ops;
 struct cgpu_file *cgpu_file_of(struct file *file);
 struct cgpu_file *cgpu_own_file(struct cgpu_file *f, int fd,
 				struct file **file);
 long cgpu_forward(struct cgpu_file *f, u32 cmd, void __user *arg);
 
+/* worker.c */
+int cgpu_workers_init(void);
+void cgpu_workers_exit(void);
+long cgpu_call_on_worker(struct cgpu_call *call, void *page,
+			 struct task_struct **owner, void __user *arg);
+
 /* argpage.c */
-int cgpu_argpage_init(void);
-void cgpu_argpage_exit(void);
 long cgpu_call(struct cgpu_call *call);
 void cgpu_argpage_free(struct cgpu_argpage *p);
 
 /* dispatch.c */
+bool cgpu_passes(struct cgpu_file *f, u32 cmd);
 long cgpu_dispatch(struct cgpu_file *f, u32 cmd, void __user *arg);
 
 /* memory.c, alloc.c, control.c, share.c: handlers of one escape */
@@ -335,6 +345,7 @@ u32 cgpu_new_handle(struct cgpu_file *f);
 void cgpu_view_of(struct cgpu_file *f, int gpu, struct cgpu_view *v);
 
 /* uvm.c */
+bool cgpu_uvm_passes(u32 cmd);
 long cgpu_uvm_ioctl(struct cgpu_file *f, u32 cmd, void __user *arg);
 int cgpu_uvm_mmap(struct cgpu_file *f, struct vm_area_struct *vma);
 void cgpu_uvm_release(struct cgpu_file *f);
@@ -358,6 +369,8 @@ u64 cgpu_share_busy_ns(struct cgpu_share *share);
 /* procfs.c */
 int cgpu_procfs_init(void);
 void cgpu_procfs_exit(void);
+int cgpu_procfs_add_gpu(struct cgpu_gpu *gpu);
+void cgpu_procfs_del_gpu(struct cgpu_gpu *gpu);
 int cgpu_procfs_add(struct cgpu_share *share);
 void cgpu_procfs_del(struct cgpu_share *share);
 

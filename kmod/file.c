@@ -8,6 +8,7 @@
  */
 #include <linux/file.h>
 #include <linux/hashtable.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/pid.h>
 #include <linux/poll.h>
@@ -62,6 +63,7 @@ struct cgpu_file *cgpu_own_file(struct cgpu_file *f, int fd, struct file **file)
 	fput(*file);
 	return ERR_PTR(-EPERM);
 }
+EXPORT_SYMBOL_GPL(cgpu_own_file);
 
 /**
  * cgpu_forward() - hand a call to the driver as it is
@@ -76,6 +78,7 @@ long cgpu_forward(struct cgpu_file *f, u32 cmd, void __user *arg)
 {
 	return f->node->fops->unlocked_ioctl(f->file, cmd, (unsigned long)arg);
 }
+EXPORT_SYMBOL_GPL(cgpu_forward);
 
 static struct cgpu_file *new_file(struct inode *inode, struct file *file)
 {
@@ -197,6 +200,8 @@ static long cgpu_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 
 	if (f->node->inst->poisoned)
 		return -EIO;
+	if (cgpu_passes(f, cmd))
+		return cgpu_forward(f, cmd, (void __user *)arg);
 	if (f->node->minor == CGPU_NODE_UVM)
 		return cgpu_uvm_ioctl(f, cmd, (void __user *)arg);
 	return cgpu_dispatch(f, cmd, (void __user *)arg);
@@ -226,6 +231,17 @@ static __poll_t cgpu_poll(struct file *file, poll_table *wait)
 
 	return f->node->fops->poll ? f->node->fops->poll(file, wait) : EPOLLERR;
 }
+
+static vm_fault_t nothing_there(struct vm_fault *vmf)
+{
+	return VM_FAULT_SIGBUS;
+}
+
+/* Of managed memory that was refused: see uvm.c. */
+const struct vm_operations_struct cgpu_refused_vm_ops = {
+	.fault = nothing_there,
+};
+EXPORT_SYMBOL_GPL(cgpu_refused_vm_ops);
 
 const struct file_operations cgpu_fops = {
 	.owner = THIS_MODULE,

@@ -255,6 +255,7 @@ struct cgpu_node *cgpu_node_of(struct cgpu_file *f, int minor)
 			return node;
 	return NULL;
 }
+EXPORT_SYMBOL_GPL(cgpu_node_of);
 
 static int fill_super(struct super_block *sb, struct cgpu_inst *inst)
 {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Instances and their shares: creation, end, poison. */
-#include <linux/ctype.h>
+/* Instances and their shares: look-up, changes, end, poison. */
 #include <linux/module.h>
 #include <linux/slab.h>
-#include "cgpu.h"
+#include "core.h"
 
 /* Which instances and shares exist, and the settings of the GPUs. */
 DEFINE_MUTEX(cgpu_registry_lock);
@@ -59,48 +58,6 @@ struct cgpu_inst *cgpu_inst_find(const char *id)
 	return NULL;
 }
 
-static bool is_id(const char *id)
-{
-	size_t i, n = strlen(id);
-
-	for (i = 0; i < n; i++)
-		if (!isalnum(id[i]) && id[i] != '-' && id[i] != '_')
-			return false;
-	return n > 0 && n <= CGPU_ID_MAX;
-}
-
-static int free_number(void)
-{
-	DECLARE_BITMAP(taken, CGPU_MINORS) = { 0 };
-	struct cgpu_inst *inst;
-	int number;
-
-	list_for_each_entry(inst, &cgpu_insts, link)
-		__set_bit(inst->number, taken);
-	number = find_first_zero_bit(taken, CGPU_MINORS);
-	return number < CGPU_MINORS ? number : -ENOSPC;
-}
-
-static struct cgpu_inst *new_inst(const char *id)
-{
-	struct cgpu_inst *inst;
-	int number = free_number();
-
-	if (number < 0)
-		return ERR_PTR(number);
-	inst = kzalloc(sizeof(*inst), GFP_KERNEL);
-	if (!inst)
-		return ERR_PTR(-ENOMEM);
-	kref_init(&inst->ref);
-	strscpy(inst->id, id, sizeof(inst->id));
-	inst->number = number;
-	mutex_init(&inst->lock);
-	cgpu_objs_init(&inst->objs);
-	INIT_LIST_HEAD(&inst->files);
-	inst->next_handle = 0xca000000;
-	return inst;
-}
-
 /**
  * cgpu_weights_given() - slices of a round that instances have
  * @gpu: the GPU
@@ -136,138 +93,18 @@ u64 cgpu_mem_given(const struct cgpu_gpu *gpu)
 	return sum;
 }
 
-static int check_room(struct cgpu_gpu *gpu, const char *id, u64 mem)
-{
-	u64 taken = cgpu_mem_given(gpu);
-	struct cgpu_share *share;
-	u32 count = 0;
-
-	list_for_each_entry(share, &gpu->shares, link)
-		count++;
-	if (count >= gpu->sched.conf.max_inst) {
-		pr_err("create %s: GPU %d holds %u of %u instances; raise max_inst or destroy one\n",
-		       id, gpu->minor, count, gpu->sched.conf.max_inst);
-		return -ENOSPC;
-	}
-	if (!cgpu_overcommit &&
-	    (mem > gpu->total || taken > gpu->total - mem)) {
-		pr_err("create %s: %llu bytes asked, GPU %d has %llu of %llu left; ask less or load with overcommit=1\n",
-		       id, mem, gpu->minor,
-		       gpu->total > taken ? gpu->total - taken : 0, gpu->total);
-		return -ENOSPC;
-	}
-	return 0;
-}
-
-static int check_create(struct cgpu_gpu *gpu, const char *id, u64 mem,
-			struct cgpu_inst *inst)
-{
-	if (!is_id(id)) {
-		pr_err("create %s: an id has 1 to %d letters, digits, - and _\n",
-		       id, CGPU_ID_MAX);
-		return -EINVAL;
-	}
-	if (inst && inst->share[gpu->minor]) {
-		pr_err("create %s: it has a share of GPU %d already\n", id,
-		       gpu->minor);
-		return -EEXIST;
-	}
-	if (inst && inst->sb) {
-		pr_err("create %s: its nodes are mounted; add GPUs before\n",
-		       id);
-		return -EBUSY;
-	}
-	return check_room(gpu, id, mem);
-}
-
-static struct cgpu_share *new_share(struct cgpu_inst *inst,
-				    struct cgpu_gpu *gpu, u64 mem, u32 weight,
-				    bool highprio)
-{
-	u32 left = gpu->sched.conf.max_inst - cgpu_weights_given(gpu);
-	struct cgpu_share *share = kzalloc(sizeof(*share), GFP_KERNEL);
-
-	if (!share)
-		return NULL;
-	if (!left && weight == 1) {
-		pr_warn("create %s: no slice of GPU %d is free: it gets weight 0 and no compute\n",
-			inst->id, gpu->minor);
-		weight = 0;
-	}
-	share->inst = inst;
-	share->gpu = gpu;
-	share->account.limit = mem;
-	share->weight = weight;
-	share->highprio = highprio;
-	cgpu_gate_init(&share->gate);
-	return share;
-}
-
-static int check_weight(struct cgpu_gpu *gpu, const char *id, u32 weight)
-{
-	u32 most = gpu->sched.conf.max_inst;
-	u32 left = most - cgpu_weights_given(gpu);
-
-	if (weight >= 1 && weight <= most && (weight <= left || weight == 1))
-		return 0;
-	pr_err("create %s: weight=%u is not within 1..%u of which %u are free\n",
-	       id, weight, most, left);
-	return -EINVAL;
-}
-
-static int enter_share(struct cgpu_share *share)
-{
-	int ret;
-
-	ret = cgpu_slices_add(share);
-	if (ret)
-		return ret;
-	ret = cgpu_procfs_add(share);
-	if (ret) {
-		cgpu_slices_del(share);
-		return ret;
-	}
-	share->inst->share[share->gpu->minor] = share;
-	return 0;
-}
-
 /**
- * cgpu_share_create() - give an instance a share of a GPU
- * @id: the instance; made if it does not exist
- * @gpu: the GPU
- * @mem: bytes
- * @weight: slices a turn, at least 1
- * @highprio: of the high-priority class
+ * cgpu_inst_forget() - take an instance out of the registry
+ * @inst: the instance; the last one lets the core go
  *
  * Context: process; the registry's lock is held.
- * Return: the share, or an ERR_PTR whose reason is in the log.
  */
-struct cgpu_share *cgpu_share_create(const char *id, struct cgpu_gpu *gpu,
-				     u64 mem, u32 weight, bool highprio)
+void cgpu_inst_forget(struct cgpu_inst *inst)
 {
-	struct cgpu_inst *inst, *old = cgpu_inst_find(id);
-	struct cgpu_share *share;
-	int ret;
-
-	ret = check_create(gpu, id, mem, old);
-	if (!ret)
-		ret = check_weight(gpu, id, weight);
-	if (ret)
-		return ERR_PTR(ret);
-	inst = old ?: new_inst(id);
-	if (IS_ERR(inst))
-		return ERR_CAST(inst);
-	share = new_share(inst, gpu, mem, weight, highprio);
-	ret = share ? enter_share(share) : -ENOMEM;
-	if (ret) {
-		kfree(share);
-		if (!old)
-			cgpu_inst_put(inst);
-		return ERR_PTR(ret);
-	}
-	if (!old)
-		list_add_tail(&inst->link, &cgpu_insts);
-	return share;
+	lockdep_assert_held(&cgpu_registry_lock);
+	list_del(&inst->link);
+	if (list_empty(&cgpu_insts))
+		cgpu_core_unpin();
 }
 
 /**
@@ -292,31 +129,14 @@ struct cgpu_inst *cgpu_inst_detach(const char *id)
 		       id);
 		return ERR_PTR(-EBUSY);
 	}
-	list_del(&inst->link);
 	for (minor = 0; minor < NV_MAX_DEVICES; minor++) {
 		if (!inst->share[minor])
 			continue;
 		cgpu_slices_del(inst->share[minor]);
 		cgpu_policy_follow(inst->share[minor]->gpu);
 	}
+	cgpu_inst_forget(inst);
 	return inst;
-}
-
-/**
- * cgpu_inst_forget_all() - the module goes, and no instance is mounted
- *
- * Context: module unload; the folders are gone.
- */
-void cgpu_inst_forget_all(void)
-{
-	struct cgpu_inst *inst, *next;
-
-	mutex_lock(&cgpu_registry_lock);
-	list_for_each_entry_safe(inst, next, &cgpu_insts, link) {
-		cgpu_inst_detach(inst->id);
-		cgpu_inst_put(inst);
-	}
-	mutex_unlock(&cgpu_registry_lock);
 }
 
 /**

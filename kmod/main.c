@@ -12,10 +12,12 @@ module_param_named(debt_ms, cgpu_debt_ms, uint, 0444);
 MODULE_PARM_DESC(debt_ms, "how much debt is remembered, 100 to 60000 ms");
 
 char *cgpu_managed = "refuse";
+EXPORT_SYMBOL_GPL(cgpu_managed);
 module_param_named(managed, cgpu_managed, charp, 0444);
 MODULE_PARM_DESC(managed, "managed memory: refuse or charge");
 
 unsigned int cgpu_managed_free_mib = 16;
+EXPORT_SYMBOL_GPL(cgpu_managed_free_mib);
 module_param_named(managed_free_mib, cgpu_managed_free_mib, uint, 0444);
 MODULE_PARM_DESC(managed_free_mib, "managed memory a process has anyway, MiB");
 
@@ -64,34 +66,27 @@ static void release(int major, unsigned int count)
 		unregister_chrdev_region(MKDEV(major, 0), count);
 }
 
-static int start_gpu(struct cgpu_gpu *gpu)
-{
-	int ret = reserve(&gpu->major, CGPU_MINORS, "cgpu");
-
-	return ret ?: cgpu_slices_start(gpu);
-}
-
-static void stop_gpus(void)
+static void release_majors(void)
 {
 	int minor;
 
-	for (minor = 0; minor < NV_MAX_DEVICES; minor++) {
-		if (!cgpu_gpus[minor])
-			continue;
-		cgpu_slices_stop(cgpu_gpus[minor]);
-		release(cgpu_gpus[minor]->major, CGPU_MINORS);
-	}
+	for (minor = 0; minor < NV_MAX_DEVICES; minor++)
+		if (cgpu_gpus[minor])
+			release(cgpu_gpus[minor]->major, CGPU_MINORS);
+	release(cgpu_ctl_major, 2 * CGPU_MINORS);
 }
 
-static int start_gpus(void)
+static int reserve_majors(void)
 {
-	int minor, ret = 0;
+	int minor, ret;
 
+	ret = reserve(&cgpu_ctl_major, 2 * CGPU_MINORS, "cgpu-ctl");
 	for (minor = 0; !ret && minor < NV_MAX_DEVICES; minor++)
 		if (cgpu_gpus[minor])
-			ret = start_gpu(cgpu_gpus[minor]);
+			ret = reserve(&cgpu_gpus[minor]->major, CGPU_MINORS,
+				      "cgpu");
 	if (ret)
-		stop_gpus();
+		release_majors();
 	return ret;
 }
 
@@ -105,31 +100,27 @@ static int __init cgpu_init(void)
 	ret = cgpu_probe();
 	if (ret)
 		goto undo_probe;
-	ret = reserve(&cgpu_ctl_major, 2 * CGPU_MINORS, "cgpu-ctl");
+	ret = reserve_majors();
 	if (ret)
 		goto undo_probe;
-	ret = cgpu_argpage_init();
+	ret = cgpu_workers_init();
 	if (ret)
-		goto undo_major;
-	ret = start_gpus();
-	if (ret)
-		goto undo_argpage;
+		goto undo_majors;
 	ret = cgpu_procfs_init();
 	if (ret)
-		goto undo_gpus;
+		goto undo_workers;
 	ret = cgpu_fs_init();
 	if (ret)
 		goto undo_procfs;
-	pr_info("version %s on driver branch %d\n", CGPU_VERSION, cgpu_branch);
+	pr_info("version %s on driver branch %d; load a core now\n",
+		CGPU_VERSION, cgpu_branch);
 	return 0;
 undo_procfs:
 	cgpu_procfs_exit();
-undo_gpus:
-	stop_gpus();
-undo_argpage:
-	cgpu_argpage_exit();
-undo_major:
-	release(cgpu_ctl_major, 2 * CGPU_MINORS);
+undo_workers:
+	cgpu_workers_exit();
+undo_majors:
+	release_majors();
 undo_probe:
 	cgpu_probe_undo();
 	return ret;
@@ -139,10 +130,8 @@ static void __exit cgpu_exit(void)
 {
 	cgpu_fs_exit();
 	cgpu_procfs_exit();
-	cgpu_inst_forget_all();
-	stop_gpus();
-	cgpu_argpage_exit();
-	release(cgpu_ctl_major, 2 * CGPU_MINORS);
+	cgpu_workers_exit();
+	release_majors();
 	cgpu_probe_undo();
 	rcu_barrier();
 }

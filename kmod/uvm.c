@@ -271,6 +271,20 @@ static const struct request *request_of(u32 cmd)
 }
 
 /**
+ * cgpu_uvm_passes() - whether a request goes to the driver as it is
+ * @cmd: the request
+ *
+ * Context: any.
+ * Return: true if it does.
+ */
+bool cgpu_uvm_passes(u32 cmd)
+{
+	const struct request *r = request_of(cmd);
+
+	return r && !r->run;
+}
+
+/**
  * cgpu_uvm_ioctl() - a request on nvidia-uvm
  * @f: the file
  * @cmd: the request
@@ -289,8 +303,6 @@ long cgpu_uvm_ioctl(struct cgpu_file *f, u32 cmd, void __user *arg)
 				    f->node->inst->id, cmd);
 		return -ENOTTY;
 	}
-	if (!r->run)
-		return cgpu_forward(f, cmd, arg);
 	if (mutex_lock_killable(&f->lock))
 		return -EINTR;
 	ret = r->run(f, cmd, arg);
@@ -300,19 +312,10 @@ long cgpu_uvm_ioctl(struct cgpu_file *f, u32 cmd, void __user *arg)
 
 /* ---- mmap ---- */
 
-static vm_fault_t nothing_there(struct vm_fault *vmf)
-{
-	return VM_FAULT_SIGBUS;
-}
-
-static const struct vm_operations_struct refused_vm_ops = {
-	.fault = nothing_there,
-};
-
 static int map_nothing(struct cgpu_file *f, struct vm_area_struct *vma)
 {
 	cgpu_vm_flags(vma, VM_DONTEXPAND | VM_DONTDUMP, 0);
-	vma->vm_ops = &refused_vm_ops;
+	vma->vm_ops = &cgpu_refused_vm_ops;
 	return note_range(f, vma->vm_start, vma->vm_end - vma->vm_start,
 			 CGPU_RANGE_REFUSED);
 }

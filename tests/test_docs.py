@@ -184,7 +184,7 @@ def test_parameters_of_the_kernel_module_are_told_exactly() -> None:
 
 
 def test_proc_files_of_the_kernel_module_are_told_exactly() -> None:
-    source = (ROOT / "kmod" / "procfs.c").read_text()
+    source = "".join(file.read_text() for file in sorted((ROOT / "kmod").glob("proc*.c")))
     made = set(re.findall(r'\{ "(\w+)", show_|proc_create\("(\w+)"', source))
 
     told = _first_cells("## Kernel module", "file below `/proc/cgpu_km`")

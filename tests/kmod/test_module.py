@@ -94,7 +94,7 @@ def test_a_mounted_instance_stays_and_the_module_too(vm: Machine) -> None:
 def test_weights_choose_policy_2_until_somebody_writes_one(vm: Machine) -> None:
     text = output(
         vm,
-        f"""{PREPARE} rmmod cgpu_km; load-cgpu; cd /proc/cgpu_km
+        f"""{PREPARE} rmmod cgpu_core_1_0_0 cgpu_km; load-cgpu; cd /proc/cgpu_km
 cat 0/policy; echo "create {SHARE} gpu=0 mem={MIB} weight=2" > inst_ctl; cat 0/policy 0/free_weight
 echo "destroy {SHARE}" > inst_ctl; cat 0/policy 0/free_weight""",
     )
