@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CuPy on the simulated driver; prints one JSON object of facts. Kernels do not compute, so no sum is compared."""
+"""CuPy on the simulated driver; prints one JSON object of facts. Kernels do not compute, so no sum is compared.
+
+arrays.py [elementwise]      # with kernels that CuPy generates and compiles, which takes long under emulation
+"""
 
 import json
 import sys
-import time
 
 import cupy
 import numpy
@@ -17,10 +19,13 @@ def memory(facts: dict[str, object]) -> None:
     host = numpy.random.default_rng(3).integers(0, 1 << 32, 1 << 20, dtype=numpy.uint32)
     device = cupy.asarray(host)
     facts["round_trip"] = bool((cupy.asnumpy(device) == host).all())
-    facts["copy"] = bool((cupy.asnumpy(device.copy()) == host).all())
+    other = cupy.empty_like(device)
+    other.data.copy_from_device_async(device.data, device.nbytes, cupy.cuda.get_current_stream())
+    facts["copy"] = bool((cupy.asnumpy(other) == host).all())
     facts["zeros"] = not cupy.asnumpy(cupy.zeros(host.shape, host.dtype)).any()
     facts["slice"] = bool((cupy.asnumpy(device[1000:2000]) == host[1000:2000]).all())
-    facts["pool_reuses"] = pool.total_bytes() == 2 * host.nbytes
+    again = cupy.empty_like(device)  # where the zeros were
+    facts["pool_reuses"] = pool.total_bytes() == 3 * host.nbytes == 3 * again.nbytes
     free = cupy.cuda.runtime.memGetInfo()[0]
     big = cupy.empty(256 * MIB, dtype=cupy.uint8)
     facts["taken_mib"] = (free - cupy.cuda.runtime.memGetInfo()[0]) // MIB
@@ -35,28 +40,33 @@ def memory(facts: dict[str, object]) -> None:
 
 
 def kernels(facts: dict[str, object]) -> None:
-    """A kernel from source by NVRTC with a duration, between events on a stream of its own; an elementwise one."""
+    """A kernel from source by NVRTC with a duration, between events on a stream of its own."""
     source = 'extern "C" __global__ void spin(unsigned long long ns, unsigned* out) { *out = (unsigned)ns; }'
     spin, out = cupy.RawKernel(source, "spin"), cupy.empty(1, dtype=cupy.uint32)
     with cupy.cuda.Stream(non_blocking=True) as stream:
         first, last = cupy.cuda.Event(), cupy.cuda.Event()
-        spin((1,), (1,), (numpy.uint64(20_000_000), out))  # the time of the submissions is hidden behind it
+        spin((1,), (1,), (numpy.uint64(400_000_000), out))  # the time of the submissions is hidden behind it
         first.record()
         spin((1,), (1,), (numpy.uint64(50_000_000), out))
         last.record()
         facts["busy"] = not last.done
         stream.synchronize()
     facts["kernel_ms"] = cupy.cuda.get_elapsed_time(first, last)
-    started = time.monotonic()
+
+
+def elementwise(facts: dict[str, object]) -> None:
+    """An addition of arrays: compiled, launched and waited for."""
     total = cupy.ones(1000, dtype=cupy.float32) + cupy.ones(1000, dtype=cupy.float32)
     cupy.cuda.Device().synchronize()
-    facts["elementwise"] = total.shape == (1000,) and time.monotonic() - started < 60
+    facts["elementwise"] = total.shape == (1000,)
 
 
 def main() -> None:
     facts: dict[str, object] = {"cards": cupy.cuda.runtime.getDeviceCount()}
     memory(facts)
     kernels(facts)
+    if "elementwise" in sys.argv:
+        elementwise(facts)
     json.dump(facts, sys.stdout)
 
 
