@@ -60,6 +60,11 @@ static ssize_t attr_write(struct file *file, const char __user *from,
 
 	if (ret)
 		return ret;
+	/* The mode does not stop root. */
+	if (!f->attr->store) {
+		pr_err("%s: it is read only\n", f->attr->name);
+		return -EACCES;
+	}
 	ret = kstrtou64_from_user(from, count, 10, &value);
 	if (ret) {
 		pr_err("%s: a number is wanted\n", f->attr->name);
