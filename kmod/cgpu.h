@@ -279,7 +279,6 @@ struct cgpu_inst *cgpu_inst_find(const char *id);
 void cgpu_inst_get(struct cgpu_inst *inst);
 void cgpu_inst_put(struct cgpu_inst *inst);
 struct cgpu_inst *cgpu_inst_detach(const char *id);
-void cgpu_inst_forget(struct cgpu_inst *inst);
 void cgpu_policy_follow(struct cgpu_gpu *gpu);
 void cgpu_share_set(struct cgpu_share *share, u32 weight, bool highprio);
 int cgpu_share_resize(struct cgpu_share *share, u64 mem);

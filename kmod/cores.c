@@ -12,6 +12,7 @@
 static DEFINE_MUTEX(change_lock);
 static LIST_HEAD(cores);
 static struct cgpu_core __rcu *running;
+static bool pinned;		/* under the registry's lock */
 static char last_error[160];	/* under change_lock */
 
 /* Calls into a core: short ones under RCU, those that sleep in here. */
@@ -84,7 +85,7 @@ static void drain(void)
 /* ---- what a core needs, and is needed for ---- */
 
 /**
- * cgpu_core_pin() - the first instance comes: the core must stay
+ * cgpu_core_pin() - an instance comes: the core must stay
  * @id: the instance, for the log
  *
  * Context: process; the registry's lock is held.
@@ -95,7 +96,9 @@ int cgpu_core_pin(const char *id)
 	struct cgpu_core *core = get_running();
 
 	lockdep_assert_held(&cgpu_registry_lock);
-	if (core && try_module_get(core->owner))
+	if (!pinned)
+		pinned = core && try_module_get(core->owner);
+	if (pinned)
 		return 0;
 	pr_err("create %s: no core is loaded; load the cgpu_core module of version %s\n",
 	       id, CGPU_VERSION);
@@ -103,13 +106,16 @@ int cgpu_core_pin(const char *id)
 }
 
 /**
- * cgpu_core_unpin() - the last instance has gone
+ * cgpu_core_unpin() - an instance has gone, with its files: was it the last?
  *
  * Context: process; the registry's lock is held.
  */
 void cgpu_core_unpin(void)
 {
 	lockdep_assert_held(&cgpu_registry_lock);
+	if (!pinned || !list_empty(&cgpu_insts))
+		return;
+	pinned = false;
 	module_put(get_running()->owner);
 }
 
@@ -249,7 +255,7 @@ static int move_to(struct cgpu_core *core)
 	if (!try_module_get(core->owner))
 		return -ENOENT;
 	mutex_lock(&cgpu_registry_lock);
-	held = !list_empty(&cgpu_insts);
+	held = pinned;
 	rcu_assign_pointer(running, core);
 	mutex_unlock(&cgpu_registry_lock);
 	drain();

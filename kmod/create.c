@@ -141,26 +141,25 @@ static int enter_share(struct cgpu_share *share)
 	return 0;
 }
 
-/* The first instance pins the core, the last one lets it go. */
 static struct cgpu_inst *enter_inst(const char *id)
 {
 	struct cgpu_inst *inst;
-	bool first = list_empty(&cgpu_insts);
-	int ret = first ? cgpu_core_pin(id) : 0;
+	int ret = cgpu_core_pin(id);
 
 	if (ret)
 		return ERR_PTR(ret);
 	inst = new_inst(id);
 	if (!IS_ERR(inst))
 		list_add_tail(&inst->link, &cgpu_insts);
-	else if (first)
+	else
 		cgpu_core_unpin();
 	return inst;
 }
 
 static void leave_inst(struct cgpu_inst *inst)
 {
-	cgpu_inst_forget(inst);
+	list_del(&inst->link);
+	cgpu_core_unpin();
 	cgpu_inst_put(inst);
 }
 

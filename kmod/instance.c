@@ -2,7 +2,7 @@
 /* Instances and their shares: look-up, changes, end, poison. */
 #include <linux/module.h>
 #include <linux/slab.h>
-#include "core.h"
+#include "cgpu.h"
 
 /* Which instances and shares exist, and the settings of the GPUs. */
 DEFINE_MUTEX(cgpu_registry_lock);
@@ -94,20 +94,6 @@ u64 cgpu_mem_given(const struct cgpu_gpu *gpu)
 }
 
 /**
- * cgpu_inst_forget() - take an instance out of the registry
- * @inst: the instance; the last one lets the core go
- *
- * Context: process; the registry's lock is held.
- */
-void cgpu_inst_forget(struct cgpu_inst *inst)
-{
-	lockdep_assert_held(&cgpu_registry_lock);
-	list_del(&inst->link);
-	if (list_empty(&cgpu_insts))
-		cgpu_core_unpin();
-}
-
-/**
  * cgpu_inst_detach() - end an instance, but for its folders
  * @id: its name
  *
@@ -129,13 +115,13 @@ struct cgpu_inst *cgpu_inst_detach(const char *id)
 		       id);
 		return ERR_PTR(-EBUSY);
 	}
+	list_del(&inst->link);
 	for (minor = 0; minor < NV_MAX_DEVICES; minor++) {
 		if (!inst->share[minor])
 			continue;
 		cgpu_slices_del(inst->share[minor]);
 		cgpu_policy_follow(inst->share[minor]->gpu);
 	}
-	cgpu_inst_forget(inst);
 	return inst;
 }
 

@@ -4,7 +4,7 @@
 #include <linux/kernel.h>
 #include <linux/parser.h>
 #include <linux/seq_file.h>
-#include "cgpu.h"
+#include "core.h"
 
 u64 cgpu_default_memsize;
 
@@ -120,6 +120,10 @@ static int destroy(const char *id)
 		if (inst->share[minor])
 			cgpu_procfs_del(inst->share[minor]);
 	cgpu_inst_put(inst);
+	/* Not before: the files of its folders call the core. */
+	mutex_lock(&cgpu_registry_lock);
+	cgpu_core_unpin();
+	mutex_unlock(&cgpu_registry_lock);
 	return 0;
 }
 

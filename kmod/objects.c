@@ -28,6 +28,7 @@ void cgpu_objs_init(struct cgpu_objs *t)
 	for (i = 0; i < CGPU_OBJ_BUCKETS; i++)
 		INIT_HLIST_HEAD(&t->bucket[i]);
 	t->count = 0;
+	t->orphans = 0;
 }
 
 /**
@@ -49,6 +50,17 @@ struct cgpu_obj *cgpu_objs_find(struct cgpu_objs *t, u32 client, u32 handle)
 	return NULL;
 }
 
+/* Counts an object among those that fall with another. False if it is not there. */
+static bool lean_on(struct cgpu_objs *t, const struct cgpu_obj *o, u32 handle,
+		    int by)
+{
+	struct cgpu_obj *other = cgpu_objs_find(t, o->client, handle);
+
+	if (other)
+		other->users += by;
+	return other || !handle;
+}
+
 /**
  * cgpu_objs_add() - enter an object, with the GPU of its parent if it has none
  * @t: the table
@@ -58,12 +70,13 @@ struct cgpu_obj *cgpu_objs_find(struct cgpu_objs *t, u32 client, u32 handle)
  */
 void cgpu_objs_add(struct cgpu_objs *t, struct cgpu_obj *o)
 {
-	struct cgpu_obj *parent;
+	struct cgpu_obj *parent = cgpu_objs_find(t, o->client, o->parent);
 
-	if (o->gpu < 0) {
-		parent = cgpu_objs_find(t, o->client, o->parent);
+	if (o->gpu < 0)
 		o->gpu = parent ? parent->gpu : -1;
-	}
+	o->users = 0;
+	o->orphan = !lean_on(t, o, o->parent, 1) || !lean_on(t, o, o->needs, 1);
+	t->orphans += o->orphan;
 	hlist_add_head(&o->node, bucket(t, o->client, o->handle));
 	t->count++;
 }
@@ -74,6 +87,11 @@ static void take(struct cgpu_objs *t, struct cgpu_obj *o,
 	hlist_del_init(&o->node);
 	list_add_tail(&o->freed, freed);
 	t->count--;
+	t->orphans -= o->orphan;
+	if (o->orphan)
+		return;
+	lean_on(t, o, o->parent, -1);
+	lean_on(t, o, o->needs, -1);
 }
 
 static bool falls_with(const struct cgpu_obj *o, const struct cgpu_obj *gone)
@@ -91,6 +109,9 @@ static void take_dependants(struct cgpu_objs *t, const struct cgpu_obj *gone,
 	struct cgpu_obj *o;
 	int i;
 
+	/* The usual free is a leaf's, and must not cost what the table holds. */
+	if (!gone->users && !t->orphans && gone->handle != gone->client)
+		return;
 	for (i = 0; i < CGPU_OBJ_BUCKETS; i++)
 		hlist_for_each_entry_safe(o, next, &t->bucket[i], node)
 			if (falls_with(o, gone))

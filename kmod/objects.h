@@ -38,6 +38,8 @@ struct cgpu_phys {
  * @pid: process that made it
  * @phys: charged memory, NULL = none
  * @userd: where its work counters lie, for a channel: offset into @needs
+ * @users: objects that fall with it
+ * @orphan: what it falls with was not in the table when it came
  */
 struct cgpu_obj {
 	struct hlist_node node;
@@ -52,16 +54,20 @@ struct cgpu_obj {
 	int pid;
 	struct cgpu_phys *phys;
 	u64 userd;
+	u32 users;
+	bool orphan;
 };
 
 /**
  * struct cgpu_objs - the objects of one instance
  * @bucket: by client and handle
  * @count: how many
+ * @orphans: how many of them are orphans
  */
 struct cgpu_objs {
 	struct hlist_head bucket[CGPU_OBJ_BUCKETS];
 	u32 count;
+	u32 orphans;
 };
 
 void cgpu_objs_init(struct cgpu_objs *t);

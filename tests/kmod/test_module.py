@@ -52,7 +52,15 @@ def output(vm: Machine, script: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("vm", [Choice("450"), Choice("535")], indirect=True, ids=["450", "535"], scope="module")
+@pytest.mark.parametrize(
+    "vm",
+    [
+        pytest.param(Choice("450", kernel="6.12"), id="450 on Linux 6.12"),
+        pytest.param(Choice("535"), id="535 on Linux 6.1"),
+    ],
+    indirect=True,
+    scope="module",
+)
 def test_nvidia_smi_shows_the_limit(vm: Machine) -> None:
     text = output(
         vm, f'{PREPARE} echo "create {SHARE} gpu=0 mem={6043 * MIB}" > inst_ctl {MOUNTED} inside nvidia-smi; {LEAVE}'
@@ -99,3 +107,11 @@ cat 0/policy; echo "create {SHARE} gpu=0 mem={MIB} weight=2" > inst_ctl; cat 0/p
 echo "destroy {SHARE}" > inst_ctl; cat 0/policy 0/free_weight""",
     )
     assert text.split() == ["1", "2", "18", "1", "20"]
+
+
+@pytest.mark.parametrize("vm", [pytest.param(Choice(kernel="5.10"), id="Linux 5.10")], indirect=True, scope="module")
+def test_an_old_kernel_is_refused_by_name(vm: Machine) -> None:
+    """Its mappings cannot veto mprotect(), so that nothing there would be safe."""
+    text = output(vm, "dmesg -C; load-cgpu 2>&1 && echo LOADED; dmesg; [ ! -e /proc/cgpu_km ] && echo NOTHING LEFT")
+    assert "cgpu_km: this kernel has no vm_operations_struct.mprotect (Linux 5.11 and later)" in text
+    assert ("LOADED" in text, "NOTHING LEFT" in text) == (False, True)
