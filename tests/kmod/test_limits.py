@@ -76,10 +76,10 @@ def test_every_library_says_the_limits_of_four_cards(vm: Machine, request: pytes
     vm.put("/tmp/fill", compile_c("fill", [FILL]))
     runtime = "" if branch_of(request) == "418" else "/opt/cuda/lib/libcudart.so.*"
     shares = " ".join(f"{card}:{limit}" for card, limit in enumerate(FOUR))
-    *_, told = output(
+    *_, host_sees, told = output(
         vm,
         f"""share other 0:2000; share four {shares}
-hold inside other /tmp/fill; hold /tmp/fill /dev 1000
+hold inside other /tmp/fill; hold /tmp/fill /dev 1000; nvidia-smi --query-compute-apps=pid --format=csv,noheader | wc -l
 inside four python3 $P/sizes.py {runtime}; let_go""",
     ).splitlines()
     facts = json.loads(told)
@@ -94,7 +94,7 @@ inside four python3 $P/sizes.py {runtime}; let_go""",
     assert {name: tuple(sizes) for name, sizes in seen.items()} == dict.fromkeys(seen, FOUR)
     assert [total - used - free for total, used, free in facts["nvml"] + facts["smi"]] == [0] * 8
     assert not runtime or [row[2] for row in facts["nvml"]] == [row[1] for row in facts["runtime"]]
-    assert facts["nvml_pids"] == [[1]] * 4
+    assert (host_sees, facts["nvml_pids"]) == ("2", [[1]] * 4)
 
 
 @every
