@@ -40,15 +40,22 @@ extern const struct nvsim_method nvsim_methods_copy[];
 u32 nvsim_channel_new(struct nvsim_object *object, const u8 *params);
 void nvsim_channel_free(struct nvsim_channel *channel);
 void nvsim_channel_ready(struct nvsim_channel *channel);
-bool nvsim_channel_run(struct nvsim_channel *channel);
 void nvsim_channel_fail(struct nvsim_channel *channel, u32 xid);
 void nvsim_channel_kill(struct nvsim_channel *channel, u32 xid);
 void nvsim_doorbell_poll(struct nvsim_gpu *gpu);
+u32 *nvsim_userd_word(struct nvsim_channel *channel, u32 offset);
+
+/* pushbuffer.c */
+bool nvsim_channel_run(struct nvsim_channel *channel);
 
 /* method.c */
 void nvsim_methods_setup(void);
 enum nvsim_verdict nvsim_method(struct nvsim_channel *channel, u8 subchannel,
 				u32 method, u32 value);
+u32 nvsim_methods_store(struct nvsim_channel *channel, u8 subchannel, u32 method,
+			const u32 *words, u32 count);
+u32 nvsim_inline_words(struct nvsim_channel *channel, u8 subchannel, u32 method,
+		       const u32 *words, u32 count);
 
 /* access.c: memory as a channel sees it */
 void *nvsim_at(struct nvsim_channel *channel, u64 va, u64 *left);

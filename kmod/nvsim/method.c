@@ -39,16 +39,55 @@ static u32 *registers_of(struct nvsim_channel *channel, u8 subchannel)
 	return *registers;
 }
 
-static const struct nvsim_method *find(const struct nvsim_channel *channel,
-				       u8 subchannel, u32 method)
+/* The acting methods of what is bound to a subchannel; NULL: nothing acts. */
+static const struct nvsim_method **index_of(const struct nvsim_channel *channel,
+					    u8 subchannel)
 {
 	switch (generation(channel->class[subchannel])) {
 	case GENERATION_COMPUTE:
-		return acting[NVSIM_COMPUTE][method >> 2];
+		return acting[NVSIM_COMPUTE];
 	case GENERATION_COPY:
-		return acting[NVSIM_COPY][method >> 2];
+		return acting[NVSIM_COPY];
 	}
 	return NULL;
+}
+
+static const struct nvsim_method *find(const struct nvsim_channel *channel,
+				       u8 subchannel, u32 method)
+{
+	const struct nvsim_method **index = index_of(channel, subchannel);
+
+	return index ? index[method >> 2] : NULL;
+}
+
+/**
+ * nvsim_methods_store() - Remembers methods in a row that do not act.
+ * @channel: the channel
+ * @subchannel: 0 to 7
+ * @method: byte address of the first
+ * @words: their data
+ * @count: how many
+ *
+ * Context: lock held.
+ * Return: how many of them there are before one that acts.
+ */
+u32 nvsim_methods_store(struct nvsim_channel *channel, u8 subchannel, u32 method,
+			const u32 *words, u32 count)
+{
+	const struct nvsim_method **index = index_of(channel, subchannel);
+	u32 *registers, first = method >> 2, i;
+
+	if (method < HOST_METHODS)
+		return 0;
+	registers = registers_of(channel, subchannel);
+	if (!registers)
+		return 0;
+	for (i = 0; i < count && first + i < METHODS; i++) {
+		if (index && index[first + i])
+			break;
+		registers[first + i] = READ_ONCE(words[i]);
+	}
+	return i;
 }
 
 /**

@@ -2,6 +2,7 @@
 /* Methods of the compute class: inline copies, launches, report semaphores. */
 #include "engine.h"
 
+#define INLINE_DATA		0x1b4
 #define QMD_WORDS		64
 #define LAST_QMD_WORD		(0x320 + 4 * (QMD_WORDS - 1))
 #define REPORT_REDUCE		BIT(3)
@@ -60,6 +61,45 @@ static enum nvsim_verdict inline_data(struct nvsim_call *call)
 	if (!channel->inline_left)
 		inline_end(call);
 	return NVSIM_DONE;
+}
+
+/**
+ * nvsim_inline_words() - Inline data in one piece, all but its end.
+ * @channel: the channel
+ * @subchannel: 0 to 7
+ * @method: what the words are written to
+ * @words: the data
+ * @count: how many
+ *
+ * Context: lock held.
+ * Return: how many were taken; 0 when each must come by itself.
+ */
+u32 nvsim_inline_words(struct nvsim_channel *channel, u8 subchannel, u32 method,
+		       const u32 *words, u32 count)
+{
+	u32 line, into, bytes = channel->inline_left;
+	u64 left = 0;
+	u8 *to;
+
+	if (method != INLINE_DATA || bytes <= sizeof(*words) ||
+	    generation(channel->class[subchannel]) != GENERATION_COMPUTE)
+		return 0;
+	line = nvsim_register(channel, subchannel, 0x180);
+	if (!line)
+		return 0;
+	into = channel->inline_at % line;
+	to = nvsim_at(channel, channel->inline_va + into +
+		      (u64)(channel->inline_at / line) *
+		      nvsim_register(channel, subchannel, 0x190), &left);
+	if (!to)
+		return 0;
+	/* the last word ends the copy, which is inline_data's */
+	bytes = min3(bytes - 1, line - into, count * (u32)sizeof(*words));
+	bytes = min_t(u64, bytes, left) & ~3u;
+	memcpy(to, words, bytes);
+	channel->inline_at += bytes;
+	channel->inline_left -= bytes;
+	return bytes / sizeof(*words);
 }
 
 static enum nvsim_verdict inline_qmd(struct nvsim_call *call)

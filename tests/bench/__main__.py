@@ -3,12 +3,13 @@
 
 import sys
 
-from tests.bench import allocate, extender, runtime
+from tests.bench import allocate, extender, runtime, simulator
 
 BENCHMARKS = {
     "extender, 1,000 nodes of 8 cards": extender.main,
     "device plugin, a node of 8 H200": allocate.main,
     "OCI runtime, a container's creation": runtime.main,
+    "simulated driver": simulator.main,
 }
 
 
