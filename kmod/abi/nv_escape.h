@@ -37,6 +37,7 @@ struct nv_ioctl_nvos02_parameters_with_fd {
 NV_SIZE(nv_ioctl_nvos02_parameters_with_fd, 56);
 #define NVOS02_FLAGS_LOCATION(flags)	(((flags) >> 8) & 0xf)
 #define NVOS02_FLAGS_LOCATION_VIDMEM	2
+#define NVOS02_FLAGS_NO_MAPPING		0xc0000000	/* 0: at once */
 
 struct nvos05_parameters {			/* ALLOC_OBJECT */
 	__u32 h_root;

@@ -30,6 +30,34 @@ NV_SIZE(nv0005_alloc_parameters_418, 32);
 NV_AT(nv0005_alloc_parameters_418, notify_index, 0x10);
 NV_AT(nv0005_alloc_parameters_418, data, 0x18);
 
+#define NV01_EVENT_NONSTALL_INTR		0x08000000
+#define NV01_EVENT_WITHOUT_EVENT_DATA		0x10000000
+/* the rest of a notify index, and EVENT_SET_NOTIFICATION's actions */
+#define NV_EVENT_INDEX_MASK			0xffffff
+#define NV_EVENT_ACTION_DISABLE			0
+#define NV_EVENT_ACTION_SINGLE			1
+#define NV_EVENT_ACTION_REPEAT			2
+
+struct nv_unix_event {				/* what GET_EVENT_DATA fills */
+	__u32 h_object;
+	__u32 notify_index;
+	__u32 info32;
+	__u16 info16;
+};
+
+NV_SIZE(nv_unix_event, 16);
+
+struct nv_notification {			/* [O] nvgputypes.h */
+	struct {
+		__u32 nanoseconds[2];
+	} time_stamp;
+	__u32 info32;
+	__u16 info16;
+	__u16 status;
+};
+
+NV_SIZE(nv_notification, 16);
+
 struct nv0080_alloc_parameters {
 	__u32 device_id;
 	__u32 h_client_share;

@@ -25,5 +25,6 @@
 #include "nv_object.h"
 #include "nv_control.h"
 #include "nv_uvm.h"
+#include "nv_offset.h"
 
 #endif

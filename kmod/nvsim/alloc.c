@@ -22,7 +22,7 @@ static u32 make_device(struct alloc *alloc)
 	if (gpu->lost)
 		return NV_ERR_GPU_IS_LOST;
 	if (!nvsim_host_accessible(gpu))
-		return NV_ERR_NO_PERMISSION;
+		return NV_ERR_INSUFFICIENT_PERMISSIONS;
 	alloc->object->gpu = gpu;
 	return NV_OK;
 }
@@ -36,14 +36,14 @@ static u32 make_usermode(struct alloc *alloc)
 
 	if (!object->gpu || object->class > 0xc7ff)
 		return NV_ERR_INVALID_CLASS;
-	status = nvsim_mem_new(object->gpu, object->class, USERMODE_BYTES, NULL,
+	status = nvsim_mem_new(object->gpu, object->class, NV_USERMODE_SIZE, NULL,
 			       &object->mem);
 	if (status)
 		return status;
 	page = nvsim_mem_at(object->mem, 0, &left);
 	if (!page)
 		return NV_ERR_NO_MEMORY;
-	put32(page, USERMODE_DOORBELL, ~0u);
+	put32(page, NV_USERMODE_DOORBELL, ~0u);
 	list_add_tail(&object->doorbell, &object->gpu->doorbells);
 	return NV_OK;
 }
@@ -53,7 +53,7 @@ static u32 make_tsg(struct alloc *alloc)
 	struct nvsim_object *object = alloc->object;
 
 	if (!object->gpu)
-		return NV_ERR_INVALID_PARENT;
+		return NV_ERR_INVALID_OBJECT_PARENT;
 	object->tsg = kzalloc(sizeof(*object->tsg), GFP_KERNEL);
 	if (!object->tsg)
 		return NV_ERR_NO_MEMORY;
@@ -150,8 +150,8 @@ static const struct class_row classes[] = {
 };
 
 static const struct class_row generations[] = {
-	{ GENERATION_USERMODE, "USERMODE", 0, make_usermode },
-	{ GENERATION_GPFIFO, "CHANNEL_GPFIFO", 304, make_channel },
+	{ NV_FAMILY_USERMODE, "USERMODE", 0, make_usermode },
+	{ NV_FAMILY_GPFIFO, "CHANNEL_GPFIFO", 304, make_channel },
 	{ }
 };
 
@@ -282,7 +282,7 @@ static u32 legacy_heap(struct nvsim_client *client, u8 *arg)
 
 	device = nvsim_object_find(client, get32(arg, RM_OBJECT));
 	if (!device || !device->gpu)
-		return NV_ERR_INVALID_PARENT;
+		return NV_ERR_INVALID_OBJECT_PARENT;
 	put64(arg, NVOS02_LIMIT, device->gpu->total - 1);
 	return NV_OK;
 }
@@ -298,9 +298,9 @@ static u32 adopt(u8 *arg, struct nvsim_backing **pinned, struct nvsim_file *targ
 		return NV_ERR_INVALID_CLIENT;
 	if (class == NV01_MEMORY_LOCAL_USER)
 		return legacy_heap(client, arg);
-	if (class != NV01_MEMORY_OS_DESCRIPTOR && class != NV01_MEMORY_SYSTEM)
+	if (class != NV01_MEMORY_SYSTEM_OS_DESC && class != NV01_MEMORY_SYSTEM)
 		return NV_ERR_INVALID_CLASS;
-	if (class == NV01_MEMORY_OS_DESCRIPTOR && !*pinned)
+	if (class == NV01_MEMORY_SYSTEM_OS_DESC && !*pinned)
 		return NV_ERR_INVALID_ADDRESS;
 	status = nvsim_object_new(client, get32(arg, RM_OBJECT), &handle, class,
 				  &object);
@@ -314,7 +314,7 @@ static u32 adopt(u8 *arg, struct nvsim_backing **pinned, struct nvsim_file *targ
 	}
 	*pinned = NULL;
 	put32(arg, NVOS02_NEW, handle);
-	if (target && !(get32(arg, NVOS02_FLAGS) & NVOS02_FLAGS_MAPPING))
+	if (target && !(get32(arg, NVOS02_FLAGS) & NVOS02_FLAGS_NO_MAPPING))
 		return nvsim_map_context(target, object, 0,
 					 get64(arg, NVOS02_LIMIT) + 1);
 	return NV_OK;
@@ -336,7 +336,7 @@ int nvsim_alloc_memory(struct nvsim_file *file, u8 *arg)
 
 	if (get32(arg, NVOS02_CLASS) == NV01_MEMORY_SYSTEM)
 		target = nvsim_map_target((int)get32(arg, NVOS02_FD));
-	if (get32(arg, NVOS02_CLASS) == NV01_MEMORY_OS_DESCRIPTOR)
+	if (get32(arg, NVOS02_CLASS) == NV01_MEMORY_SYSTEM_OS_DESC)
 		pinned = nvsim_host_backing_pin(get64(arg, NVOS02_MEMORY),
 						get64(arg, NVOS02_LIMIT) + 1);
 	nvsim_lock();

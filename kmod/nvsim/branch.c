@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Driver branches. Sizes and offsets are of the public headers of each branch
- * or measured with that branch's own libraries.
+ * or measured with that branch's own libraries. Of 570 and 580 no library was at
+ * hand: their layouts are the public headers', replies beyond those are 550's.
  */
 #include "core.h"
 
@@ -16,7 +17,7 @@ const struct nvsim_branch nvsim_branches[] = {
 		.export_fd = 0x14,
 		.uvm_map_size = 1080, .uvm_map_client = 0x424, .uvm_map_status = 0x10,
 		.uvm_unmap_status = 0x18,
-		.unmap_dma_size = 40,
+		.map_dma_size = 56, .unmap_dma_size = 40,
 		.numa_info_size = 552, .pid_stride = 40, .heap_tax = 1,
 	}, {
 		.number = 450, .version = "450.248.02",
@@ -28,7 +29,7 @@ const struct nvsim_branch nvsim_branches[] = {
 		.export_fd = 0x14,
 		.uvm_map_size = 1200, .uvm_map_client = 0x4a4, .uvm_map_status = 8,
 		.uvm_unmap_status = 0x20,
-		.unmap_dma_size = 40,
+		.map_dma_size = 56, .unmap_dma_size = 40,
 		.numa_info_size = 552, .pid_stride = 48, .heap_tax = 1,
 	}, {
 		.number = 460, .version = "460.106.00",
@@ -40,7 +41,7 @@ const struct nvsim_branch nvsim_branches[] = {
 		.export_fd = 0x10,
 		.uvm_map_size = 1200, .uvm_map_client = 0x4a4, .uvm_map_status = 8,
 		.uvm_unmap_status = 0x20,
-		.unmap_dma_size = 40,
+		.map_dma_size = 56, .unmap_dma_size = 40,
 		.numa_info_size = 552, .pid_stride = 48, .heap_tax = 1,
 	}, {
 		.number = 470, .version = "470.256.02",
@@ -52,7 +53,7 @@ const struct nvsim_branch nvsim_branches[] = {
 		.export_fd = 0x10,
 		.uvm_map_size = 1200, .uvm_map_client = 0x4a4, .uvm_map_status = 8,
 		.uvm_unmap_status = 0x20,
-		.unmap_dma_size = 40,
+		.map_dma_size = 56, .unmap_dma_size = 40,
 		.numa_info_size = 552, .pid_stride = 48, .heap_tax = 1,
 		.register_fd = 1,
 	}, {
@@ -65,7 +66,7 @@ const struct nvsim_branch nvsim_branches[] = {
 		.export_fd = 0x10,
 		.uvm_map_size = 1200, .uvm_map_client = 0x4a4, .uvm_map_status = 8,
 		.uvm_unmap_status = 0x20,
-		.unmap_dma_size = 40,
+		.map_dma_size = 56, .unmap_dma_size = 40,
 		.numa_info_size = 560, .pid_stride = 72,
 		.register_fd = 1,
 	}, {
@@ -78,7 +79,33 @@ const struct nvsim_branch nvsim_branches[] = {
 		.export_fd = 0x10,
 		.uvm_map_size = 9264, .uvm_map_client = 0x2424, .uvm_map_status = 8,
 		.uvm_unmap_status = 0x20,
-		.unmap_dma_size = 48,
+		.map_dma_size = 56, .unmap_dma_size = 48,
+		.numa_info_size = 560, .pid_stride = 72,
+		.register_fd = 1, .genuine_file = 1,
+	}, {
+		.number = 570, .version = "570.195.03",
+		.alloc_size = 48, .alloc32_status = 0x1c, .alloc_status = 0x28,
+		.heap_size = 184,
+		.card_info_size = 72, .os_event_size = 16,
+		.event_index = 0x0c, .event_data = 0x10, .error_index = 37,
+		.power_draw = 0x24, .power_limits = 0x5c,
+		.export_fd = 0x10,
+		.uvm_map_size = 9264, .uvm_map_client = 0x2424, .uvm_map_status = 8,
+		.uvm_unmap_status = 0x20,
+		.map_dma_size = 56, .unmap_dma_size = 48,
+		.numa_info_size = 560, .pid_stride = 72,
+		.register_fd = 1, .genuine_file = 1,
+	}, {
+		.number = 580, .version = "580.95.05",
+		.alloc_size = 48, .alloc32_status = 0x1c, .alloc_status = 0x28,
+		.heap_size = 184,
+		.card_info_size = 72, .os_event_size = 16,
+		.event_index = 0x0c, .event_data = 0x10, .error_index = 37,
+		.power_draw = 0x24, .power_limits = 0x5c,
+		.export_fd = 0x10,
+		.uvm_map_size = 9264, .uvm_map_client = 0x2424, .uvm_map_status = 8,
+		.uvm_unmap_status = 0x20,
+		.map_dma_size = 64, .unmap_dma_size = 48,
 		.numa_info_size = 560, .pid_stride = 72,
 		.register_fd = 1, .genuine_file = 1,
 	},

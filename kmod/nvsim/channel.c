@@ -27,7 +27,7 @@ static u32 make_userd(struct nvsim_object *object)
 		return status;
 	channel->own_userd = true;
 	channel->userd = nvsim_mem_get(object->mem);
-	channel->userd_offset = channel->id * USERD_BYTES & 4095;
+	channel->userd_offset = channel->id * NV_USERD_SIZE & 4095;
 	return NV_OK;
 }
 
@@ -102,7 +102,7 @@ u32 nvsim_channel_new(struct nvsim_object *object, const u8 *params)
 		return make_userd(object);
 	channel->userd = mem_of(object, get32(params, NV_CHANNEL_USERD));
 	channel->userd_offset = get64(params, NV_CHANNEL_USERD_OFFSET);
-	return channel->userd ? NV_OK : NV_ERR_NOT_FOUND;
+	return channel->userd ? NV_OK : NV_ERR_OBJECT_NOT_FOUND;
 }
 
 /**
@@ -219,7 +219,7 @@ u32 *nvsim_userd_word(struct nvsim_channel *channel, u32 offset)
 
 static void latch(struct nvsim_channel *channel)
 {
-	u32 *put = nvsim_userd_word(channel, USERD_GP_PUT);
+	u32 *put = nvsim_userd_word(channel, NV_USERD_GP_PUT);
 	u32 value;
 
 	if (!put || channel->dead)
@@ -260,7 +260,7 @@ void nvsim_doorbell_poll(struct nvsim_gpu *gpu)
 	u64 left;
 
 	list_for_each_entry(object, &gpu->doorbells, doorbell) {
-		u32 *bell = nvsim_mem_at(object->mem, USERMODE_DOORBELL, &left);
+		u32 *bell = nvsim_mem_at(object->mem, NV_USERMODE_DOORBELL, &left);
 
 		if (bell && xchg(bell, ~0u) != ~0u)
 			latch_client(gpu, object->client);

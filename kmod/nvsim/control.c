@@ -110,7 +110,7 @@ static u32 reply_locked(struct nvsim_control *control, const u8 *arg,
 		return NV_ERR_INVALID_CLIENT;
 	control->object = nvsim_object_find(control->client, handle);
 	if (!control->object && handle != control->client->handle)
-		return NV_ERR_INVALID_HANDLE;
+		return NV_ERR_INVALID_OBJECT_HANDLE;
 	control->gpu = control->object ? control->object->gpu : NULL;
 	if (control->gpu && control->gpu->lost &&
 	    control->command != FIFO_DISABLE_CHANNELS)
@@ -122,7 +122,7 @@ static u32 reply_locked(struct nvsim_control *control, const u8 *arg,
 	if (!row->reply || !control->params)
 		return NV_OK;
 	if (row->command >> 16 == 0x2080 && !control->gpu)
-		return NV_ERR_INVALID_HANDLE;
+		return NV_ERR_INVALID_OBJECT_HANDLE;
 	return row->reply(control);
 }
 

@@ -57,6 +57,7 @@ struct nvsim_branch {
 	u8 uvm_unmap_status;
 	u16 numa_info_size;
 	u16 os_event_size;
+	u16 map_dma_size;	/* NVOS46; its address and status end it */
 	u16 unmap_dma_size;	/* NVOS47; its status is 8 before the end */
 	u16 pid_stride;
 	u8 register_fd;		/* REGISTER_FD exists */

@@ -96,7 +96,7 @@ static u32 dup_locked(struct escape *escape)
 		return NV_ERR_INVALID_CLIENT;
 	source = nvsim_object_find(from, get32(escape->arg, NVOS55_OBJECT_SOURCE));
 	if (!source)
-		return NV_ERR_NOT_FOUND;
+		return NV_ERR_OBJECT_NOT_FOUND;
 	if (!source->mem || source->channel)
 		return NV_ERR_NOT_SUPPORTED;
 	status = nvsim_object_new(client, get32(escape->arg, RM_OBJECT), &handle,
@@ -139,8 +139,8 @@ static int access_registry(struct escape *escape)
 {
 	if (escape->size < 8)
 		return -EINVAL;
-	put32(escape->arg, escape->size - 8, NV_ERR_NOT_FOUND);
-	put32(escape->arg, escape->size - 4, NV_ERR_NOT_FOUND);
+	put32(escape->arg, escape->size - 8, NV_ERR_OBJECT_NOT_FOUND);
+	put32(escape->arg, escape->size - 4, NV_ERR_OBJECT_NOT_FOUND);
 	return 0;
 }
 
@@ -167,9 +167,9 @@ static u32 map_dma_locked(struct escape *escape)
 		return NV_ERR_INVALID_CLIENT;
 	object = nvsim_object_find(client, get32(escape->arg, NVOS46_MEMORY));
 	if (!object || !object->mem)
-		return NV_ERR_NOT_FOUND;
+		return NV_ERR_OBJECT_NOT_FOUND;
 	error = nvsim_space_add(&client->space,
-				get64(escape->arg, NVOS46_DMA_OFFSET),
+				get64(escape->arg, escape->size - 16),
 				get64(escape->arg, NVOS46_LENGTH),
 				get64(escape->arg, NVOS46_OFFSET), object->mem);
 	return error ? NV_ERR_INVALID_ARGUMENT : NV_OK;
@@ -182,7 +182,7 @@ static int map_dma(struct escape *escape)
 	nvsim_lock();
 	status = map_dma_locked(escape);
 	nvsim_unlock();
-	put32(escape->arg, NVOS46_STATUS, status);
+	put32(escape->arg, escape->size - 8, status);
 	return 0;
 }
 
@@ -339,7 +339,7 @@ static const struct escape_row escapes[] = {
 	{ 0x4e, CONTROL, "RM_MAP_MEMORY", 56, 0, map_memory },
 	{ 0x4f, CONTROL, "RM_UNMAP_MEMORY", 32, 0, unmap_memory },
 	{ 0x52, EITHER, "RM_GET_EVENT_DATA", 16, 0, event_data },
-	{ 0x57, CONTROL, "RM_MAP_MEMORY_DMA", 56, 0, map_dma },
+	{ 0x57, CONTROL, "RM_MAP_MEMORY_DMA", 0, OF_BRANCH(map_dma_size), map_dma },
 	{ 0x58, CONTROL, "RM_UNMAP_MEMORY_DMA", 0, OF_BRANCH(unmap_dma_size), unmap_dma },
 	{ 0x5e, CONTROL, "RM_UPDATE_DEVICE_MAPPING_INFO", 40, 0, update_mapping },
 	{ 200, CONTROL, "CARD_INFO", 0, 0, card_info },

@@ -34,7 +34,7 @@ static void raise(struct nvsim_gpu *gpu, struct nvsim_client *client, u32 mask)
  */
 void nvsim_raise(struct nvsim_gpu *gpu, struct nvsim_client *client)
 {
-	raise(gpu, client, EVENT_INDEX_NONSTALL);
+	raise(gpu, client, NV01_EVENT_NONSTALL_INTR);
 }
 
 /**
@@ -53,8 +53,8 @@ static bool wants(const struct nvsim_object *object,
 		  const struct nvsim_gpu *gpu, u32 index)
 {
 	return object->event_file && object->gpu == gpu &&
-	       object->event_action != EVENT_ACTION_DISABLE &&
-	       (object->event_index & EVENT_INDEX_MASK) == index;
+	       object->event_action != NV_EVENT_ACTION_DISABLE &&
+	       (object->event_index & NV_EVENT_INDEX_MASK) == index;
 }
 
 /* A file that nobody reads keeps its oldest notices, as the newest tell no more. */
@@ -63,7 +63,7 @@ static void post(struct nvsim_object *object, u32 index, u32 info32)
 	struct nvsim_file *file = object->event_file;
 	u32 slot = (file->notice_first + file->notice_count) % NVSIM_NOTICES;
 
-	if (object->event_index & EVENT_INDEX_WITHOUT_DATA) {
+	if (object->event_index & NV01_EVENT_WITHOUT_EVENT_DATA) {
 		file->event_pending = true;
 	} else if (file->notice_count < NVSIM_NOTICES) {
 		file->notices[slot] = (struct nvsim_notice){
@@ -72,8 +72,8 @@ static void post(struct nvsim_object *object, u32 index, u32 info32)
 		};
 		file->notice_count++;
 	}
-	if (object->event_action == EVENT_ACTION_SINGLE)
-		object->event_action = EVENT_ACTION_DISABLE;
+	if (object->event_action == NV_EVENT_ACTION_SINGLE)
+		object->event_action = NV_EVENT_ACTION_DISABLE;
 	nvsim_host_file_wake(file);
 }
 

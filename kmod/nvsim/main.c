@@ -11,7 +11,7 @@
 
 static unsigned int branch = 535;
 module_param(branch, uint, 0444);
-MODULE_PARM_DESC(branch, "driver branch: 418, 450, 460, 470, 535 or 550");
+MODULE_PARM_DESC(branch, "driver branch: 418, 450, 460, 470, 535, 550, 570 or 580");
 
 static char *version;
 module_param(version, charp, 0444);

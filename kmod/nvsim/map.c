@@ -6,7 +6,7 @@
 static u64 linear_address(const struct nvsim_object *object)
 {
 	if (object->channel)
-		return (u64)object->channel->id * USERD_BYTES;
+		return (u64)object->channel->id * NV_USERD_SIZE;
 	return 0;
 }
 
@@ -48,7 +48,7 @@ static u32 map(struct nvsim_file *file, u8 *arg, struct nvsim_file *target)
 		return NV_ERR_INVALID_CLIENT;
 	object = nvsim_object_find(client, get32(arg, NVOS33_MEMORY));
 	if (!object || !object->mem)
-		return NV_ERR_NOT_FOUND;
+		return NV_ERR_OBJECT_NOT_FOUND;
 	if (!target)
 		return NV_ERR_INVALID_ARGUMENT;
 	status = nvsim_map_context(target, object, get64(arg, NVOS33_OFFSET),

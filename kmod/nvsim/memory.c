@@ -106,7 +106,7 @@ struct nvsim_backing *nvsim_mem_backing(struct nvsim_mem *mem)
 {
 	enum nvsim_backing_kind kind;
 
-	kind = generation(mem->class) == GENERATION_USERMODE ? NVSIM_CONTIGUOUS :
+	kind = generation(mem->class) == NV_FAMILY_USERMODE ? NVSIM_CONTIGUOUS :
 	       NVSIM_SPARSE;
 	if (!mem->backing)
 		mem->backing = nvsim_host_backing_new(mem->bytes, kind);
@@ -197,7 +197,7 @@ u64 nvsim_memory_of(const struct nvsim_client *client,
 
 static u32 heap_class(const u8 *arg, u32 shift)
 {
-	if (get32(arg, NVOS32_FLAGS) & NVOS32_FLAG_VIRTUAL)
+	if (get32(arg, NVOS32_FLAGS) & NVOS32_FLAGS_VIRTUAL)
 		return NV50_MEMORY_VIRTUAL;
 	if (get32(arg, NVOS32_ATTR + shift) >> 25 & 3)
 		return NV01_MEMORY_SYSTEM;
@@ -250,11 +250,11 @@ static u32 heap_call(struct nvsim_file *file, u8 *arg)
 	put64(arg, NVOS32_TOTAL, 0);
 	put64(arg, NVOS32_FREE, 0);
 	switch (get32(arg, NVOS32_FUNCTION)) {
-	case NVOS32_FN_ALLOC_SIZE:
+	case NVOS32_FUNCTION_ALLOC_SIZE:
 		return heap_alloc(client, arg, nvsim.branch->heap_shift);
-	case NVOS32_FN_FREE:
+	case NVOS32_FUNCTION_FREE:
 		return heap_free(client, arg);
-	case NVOS32_FN_INFO:
+	case NVOS32_FUNCTION_INFO:
 		return heap_info(client, arg);
 	}
 	return NV_ERR_NOT_SUPPORTED;

@@ -44,9 +44,9 @@ static const struct nvsim_method **index_of(const struct nvsim_channel *channel,
 					    u8 subchannel)
 {
 	switch (generation(channel->class[subchannel])) {
-	case GENERATION_COMPUTE:
+	case NV_FAMILY_COMPUTE:
 		return acting[NVSIM_COMPUTE];
-	case GENERATION_COPY:
+	case NV_FAMILY_COPY:
 		return acting[NVSIM_COPY];
 	}
 	return NULL;

@@ -82,7 +82,7 @@ u32 nvsim_inline_words(struct nvsim_channel *channel, u8 subchannel, u32 method,
 	u8 *to;
 
 	if (method != INLINE_DATA || bytes <= sizeof(*words) ||
-	    generation(channel->class[subchannel]) != GENERATION_COMPUTE)
+	    generation(channel->class[subchannel]) != NV_FAMILY_COMPUTE)
 		return 0;
 	line = nvsim_register(channel, subchannel, 0x180);
 	if (!line)

@@ -44,7 +44,7 @@ u32 nvsim_client_new(struct nvsim_file *owner, u32 *handle, void *task)
 			    nvsim_client_find(*handle)))
 		*handle = nvsim.next_client++;
 	if (nvsim_client_find(*handle))
-		return NV_ERR_DUPLICATE;
+		return NV_ERR_INSERT_DUPLICATE_NAME;
 	client = kzalloc(sizeof(*client), GFP_KERNEL);
 	if (!client)
 		return NV_ERR_NO_MEMORY;
@@ -122,14 +122,14 @@ u32 nvsim_object_new(struct nvsim_client *client, u32 parent, u32 *handle,
 	if (parent != client->handle) {
 		above = nvsim_object_find(client, parent);
 		if (!above)
-			return NV_ERR_INVALID_PARENT;
+			return NV_ERR_INVALID_OBJECT_PARENT;
 	}
 	if (!*handle)
 		*handle = choose_handle(client);
 	if (*handle == client->handle || nvsim_object_find(client, *handle))
-		return NV_ERR_DUPLICATE;
+		return NV_ERR_INSERT_DUPLICATE_NAME;
 	if (client->count >= MAX_OBJECTS)
-		return NV_ERR_NO_RESOURCES;
+		return NV_ERR_INSUFFICIENT_RESOURCES;
 	object = kzalloc(sizeof(*object), GFP_KERNEL);
 	if (!object)
 		return NV_ERR_NO_MEMORY;

@@ -28,7 +28,7 @@ static bool next_entry(struct nvsim_channel *channel)
 
 static void end_entry(struct nvsim_channel *channel)
 {
-	u32 *get = nvsim_userd_word(channel, USERD_GP_GET);
+	u32 *get = nvsim_userd_word(channel, NV_USERD_GP_GET);
 
 	channel->in_buffer = false;
 	channel->entries_done++;

@@ -186,7 +186,7 @@ static u32 get_pid_info(struct nvsim_control *control)
 	u32 count = get32(control->params, 0);
 
 	if (!control->gpu)
-		return NV_ERR_INVALID_HANDLE;
+		return NV_ERR_INVALID_OBJECT_HANDLE;
 	for (i = 0; i < count && 8 + stride * (i + 1) <= control->size; i++) {
 		u8 *entry = control->params + 8 + stride * i;
 
@@ -218,7 +218,7 @@ static u32 class_list(struct nvsim_control *control, u8 *list, u32 room)
 static u32 device_classes(struct nvsim_control *control)
 {
 	if (!control->gpu)
-		return NV_ERR_INVALID_HANDLE;
+		return NV_ERR_INVALID_OBJECT_HANDLE;
 	put32(control->params, 0,
 	      class_list(control, control->list[0], control->list_bytes[0] / 4));
 	return NV_OK;
@@ -227,7 +227,7 @@ static u32 device_classes(struct nvsim_control *control)
 static u32 device_classes_v2(struct nvsim_control *control)
 {
 	if (!control->gpu)
-		return NV_ERR_INVALID_HANDLE;
+		return NV_ERR_INVALID_OBJECT_HANDLE;
 	put32(control->params, 0,
 	      class_list(control, control->params + 4, (control->size - 4) / 4));
 	return NV_OK;

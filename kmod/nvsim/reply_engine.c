@@ -138,7 +138,7 @@ static struct nvsim_channel *channel_of(const struct nvsim_control *control)
 static u32 work_token(struct nvsim_control *control)
 {
 	if (!channel_of(control))
-		return NV_ERR_INVALID_HANDLE;
+		return NV_ERR_INVALID_OBJECT_HANDLE;
 	put32(control->params, 0, channel_of(control)->id);
 	return NV_OK;
 }
@@ -150,11 +150,11 @@ static u32 class_engine_id(struct nvsim_control *control)
 
 	object = nvsim_object_find(control->client, get32(control->params, 0));
 	if (!object)
-		return NV_ERR_NOT_FOUND;
+		return NV_ERR_OBJECT_NOT_FOUND;
 	put32(control->params, 4, object->class);
 	put32(control->params, 8, object->class);
 	put32(control->params, 12,
-	      generation(object->class) == GENERATION_COPY ? 9 : 1);
+	      generation(object->class) == NV_FAMILY_COPY ? 9 : 1);
 	return NV_OK;
 }
 

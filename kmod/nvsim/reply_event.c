@@ -24,12 +24,12 @@ static u32 set_notification(struct nvsim_control *control)
 	u32 index = get32(control->params, 0), action = get32(control->params, 4);
 	struct nvsim_object *object;
 
-	if (action > EVENT_ACTION_REPEAT)
+	if (action > NV_EVENT_ACTION_REPEAT)
 		return NV_ERR_INVALID_ARGUMENT;
 	list_for_each_entry(object, &nvsim.events, event)
 		if (object->client == control->client &&
 		    object->parent == control->object->handle &&
-		    (object->event_index & EVENT_INDEX_MASK) == index)
+		    (object->event_index & NV_EVENT_INDEX_MASK) == index)
 			object->event_action = action;
 	return NV_OK;
 }
@@ -40,7 +40,7 @@ static u32 set_memory_notifies(struct nvsim_control *control)
 
 	memory = nvsim_object_find(control->client, get32(control->params, 0));
 	if (!memory || !memory->mem || memory->class != NV01_MEMORY_SYSTEM)
-		return NV_ERR_NOT_FOUND;
+		return NV_ERR_OBJECT_NOT_FOUND;
 	if (control->object->notifiers)
 		nvsim_mem_put(control->object->notifiers);
 	control->object->notifiers = nvsim_mem_get(memory->mem);

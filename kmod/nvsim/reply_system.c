@@ -95,7 +95,7 @@ static u32 address_space(const struct nvsim_object *object)
 {
 	if (!object)
 		return 1;
-	if (object->channel || generation(object->class) == GENERATION_USERMODE)
+	if (object->channel || generation(object->class) == NV_FAMILY_USERMODE)
 		return 3;
 	return object->class == NV01_MEMORY_LOCAL_USER ||
 	       object->class == 0xf3 ? 2 : 1;
@@ -121,7 +121,7 @@ static u32 export_object(struct nvsim_control *control)
 		return NV_ERR_INVALID_ARGUMENT;
 	object = nvsim_object_find(control->client, get32(control->params, 12));
 	if (!object || !object->mem || object->channel)
-		return NV_ERR_NOT_FOUND;
+		return NV_ERR_OBJECT_NOT_FOUND;
 	target = nvsim_host_file_get((int)get32(control->params,
 						nvsim.branch->export_fd), true);
 	if (!target)

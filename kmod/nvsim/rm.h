@@ -4,7 +4,7 @@
 #define NVSIM_RM_H
 
 #include "core.h"
-#include "rm_abi.h"
+#include "../abi/nvidia_rm.h"
 
 /* Fields of structs that user space laid out. */
 static inline u32 get16(const void *at, u32 offset)

@@ -11,7 +11,7 @@ static const struct nvsim_branch *branch_find(u32 number)
 	for (branch = nvsim_branches; branch->number; branch++)
 		if (branch->number == number)
 			return branch;
-	nvsim_host_log("branch=%u is not played; take 418, 450, 460, 470, 535 or 550\n",
+	nvsim_host_log("branch=%u is not played; take 418, 450, 460, 470, 535, 550, 570 or 580\n",
 		       number);
 	return NULL;
 }

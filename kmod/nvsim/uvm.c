@@ -6,8 +6,6 @@
 #include "rm.h"
 
 #define UVM_MAX_ARGUMENT	9264
-#define UVM_INITIALIZE		0x30000001
-#define UVM_DEINITIALIZE	0x30000002
 
 struct uvm_call {
 	struct nvsim_uvm *uvm;
@@ -49,7 +47,7 @@ static u32 register_gpu(struct uvm_call *call)
 	for (i = 0; i < nvsim.gpu_count; i++)
 		if (!memcmp(call->arg, nvsim.gpus[i].uuid, 16))
 			return nvsim_host_accessible(&nvsim.gpus[i]) ? NV_OK :
-			       NV_ERR_NO_PERMISSION;
+			       NV_ERR_INSUFFICIENT_PERMISSIONS;
 	return NV_ERR_INVALID_DEVICE;
 }
 
@@ -64,7 +62,7 @@ static u32 map_external(struct uvm_call *call)
 		return NV_ERR_INVALID_CLIENT;
 	object = nvsim_object_find(client, get32(call->arg, at + 4));
 	if (!object || !object->mem)
-		return NV_ERR_NOT_FOUND;
+		return NV_ERR_OBJECT_NOT_FOUND;
 	if (offset > object->mem->bytes || bytes > object->mem->bytes - offset)
 		return NV_ERR_INVALID_ARGUMENT;
 	if (nvsim_space_add(&call->uvm->space, get64(call->arg, 0), bytes, offset,

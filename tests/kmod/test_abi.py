@@ -141,6 +141,15 @@ def test_numbers_equal_the_vendors_macros(branch: int, want_at_least: int) -> No
     assert (wrong, len(common) >= want_at_least) == ({}, True), len(common)
 
 
+def test_status_codes_equal_the_vendors_list() -> None:
+    """They stand in no macro of the vendor's but in a list of its own."""
+    text = (fetch_sources("535") / SDK / "nvstatuscodes.h").read_text()
+    theirs = {name: int(value, 16) for name, value in re.findall(r"NV_STATUS_CODE\((\w+),\s+(0x\w+)", text)}
+    mine = {name: value for name, value in our_numbers().items() if re.match("NV_(OK|ERR|WARN)", name)}
+    assert {name: value for name, value in mine.items() if theirs.get(name) != value} == {}
+    assert len(mine) > 20
+
+
 @pytest.mark.parametrize(("name", "branch", "expression"), LENGTHS)
 def test_lengths_that_grow_are_the_recorded_ones(name: str, branch: int, expression: str) -> None:
     numbers = our_numbers()

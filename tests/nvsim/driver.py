@@ -33,7 +33,7 @@ def knows(branch: str, card: str) -> bool:
 
 def library() -> Path:
     """`libnvsim.so` of the working tree, built when its sources changed."""
-    sources = [*SOURCES.glob("*.[ch]"), *SOURCES.glob("user/**/*.[ch]"), SOURCES / "user/Makefile"]
+    sources = [*SOURCES.glob("*.[ch]"), *SOURCES.glob("user/**/*.[ch]"), *SOURCES.glob("../abi/*.h"), SOURCES / "user/Makefile"]
     recipe = file_digest(sources)
 
     def build(place: Path) -> None:
@@ -45,18 +45,25 @@ def library() -> Path:
     )
 
 
-def environment(branch: str, cards: str, total_mib: str, root: str) -> dict[str, str]:
-    """What a program on the simulated driver needs in its environment."""
-    user_space = fetch(branch)
+def bare(branch: str, root: str, cards: str = "T4", total_mib: str = "0") -> dict[str, str]:
+    """What a program needs that brings nothing of NVIDIA's."""
     return {
         **os.environ,
         "LD_PRELOAD": str(library()),
-        "LD_LIBRARY_PATH": str(user_space / "lib"),
         "NVSIM_BRANCH": branch,
         "NVSIM_CARDS": cards,
         "NVSIM_TOTAL_MIB": total_mib,
         "NVSIM_ROOT": root,
         "NVSIM_LOG": f"{root}/log",
+    }
+
+
+def environment(branch: str, cards: str, total_mib: str, root: str) -> dict[str, str]:
+    """What a program on the simulated driver needs in its environment."""
+    user_space = fetch(branch)
+    return {
+        **bare(branch, root, cards, total_mib),
+        "LD_LIBRARY_PATH": str(user_space / "lib"),
         "PATH": f"{user_space / 'bin'}:{os.environ['PATH']}",
         "CUDA_CACHE_PATH": str(cache_root() / "nvsim" / "jit"),
     }

@@ -46,7 +46,7 @@ def verdict(handler: str) -> str:
 
 def source(name: str) -> str:
     """One C file with its defines of plain numbers put in."""
-    abi = (SOURCES / "rm_abi.h").read_text()
+    abi = "".join(header.read_text() for header in (SOURCES.parent / "abi").glob("*.h"))
     text = (SOURCES / name).read_text()
     numbers = re.findall(r"^#define (\w+)\s+(0x[0-9a-f]+|\d+)\b", abi + text, re.MULTILINE)
     for word, number in sorted(numbers, key=lambda pair: -len(pair[0])):

@@ -115,7 +115,7 @@ def test_eight_cards_work_side_by_side() -> None:
         ),
         pytest.param(
             {"env": {"NVSIM_BRANCH": "440"}},
-            "branch=440 is not played; take 418, 450, 460, 470, 535 or 550",
+            "branch=440 is not played; take 418, 450, 460, 470, 535, 550, 570 or 580",
             id="an unknown branch",
         ),
     ],

@@ -347,7 +347,7 @@ static u32 make_pinned(const struct handles *have)
 
 	put32(arg, RM_CLIENT, have->client);
 	put32(arg, RM_OBJECT, have->device);
-	put32(arg, NVOS02_CLASS, NV01_MEMORY_OS_DESCRIPTOR);
+	put32(arg, NVOS02_CLASS, NV01_MEMORY_SYSTEM_OS_DESC);
 	put64(arg, NVOS02_MEMORY, (u64)arena + 64 * 1024 + odd(2 * PAGE));
 	put64(arg, NVOS02_LIMIT, 16 * PAGE - number(PAGE));
 	call(2, 0x27, sizeof(arg), arg);
@@ -356,14 +356,14 @@ static u32 make_pinned(const struct handles *have)
 
 static void map(const struct handles *have, u64 va, u64 offset)
 {
-	u8 arg[56] = { 0 };
+	u8 arg[64] = { 0 };
 
 	put32(arg, RM_CLIENT, have->client);
 	put32(arg, NVOS46_MEMORY, have->memory);
 	put64(arg, NVOS46_OFFSET, offset);
 	put64(arg, NVOS46_LENGTH, 8 * PAGE);
-	put64(arg, NVOS46_DMA_OFFSET, va);
-	call(0, 0x57, sizeof(arg), arg);
+	put64(arg, nvsim.branch->map_dma_size - 16, va);
+	call(0, 0x57, nvsim.branch->map_dma_size, arg);
 }
 
 /* A client with all kinds of objects, at odd offsets. */
@@ -460,12 +460,12 @@ static void submit(const struct handles *have)
 		write_memory(have, have->fifo + 8 * i, (have->mapped + number(7 * PAGE)) & ~7ull);
 		write_memory(have, have->fifo + 8 * i + 4, number(300) << 10);
 	}
-	write_memory(have, object->channel->userd_offset + USERD_GP_PUT, number(64));
+	write_memory(have, object->channel->userd_offset + NV_USERD_GP_PUT, number(64));
 	object = nvsim_object_find(client, have->usermode);
 	if (object && object->mem) {
 		u64 left;
 
-		put32(nvsim_mem_at(object->mem, USERMODE_DOORBELL, &left), 0, 1);
+		put32(nvsim_mem_at(object->mem, NV_USERMODE_DOORBELL, &left), 0, 1);
 	}
 	for (i = 0; i < 20; i++)
 		nvsim_engine_run();
