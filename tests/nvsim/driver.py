@@ -33,7 +33,12 @@ def knows(branch: str, card: str) -> bool:
 
 def library() -> Path:
     """`libnvsim.so` of the working tree, built when its sources changed."""
-    sources = [*SOURCES.glob("*.[ch]"), *SOURCES.glob("user/**/*.[ch]"), *SOURCES.glob("../abi/*.h"), SOURCES / "user/Makefile"]
+    sources = [
+        *SOURCES.glob("*.[ch]"),
+        *SOURCES.glob("user/**/*.[ch]"),
+        *SOURCES.glob("../abi/*.h"),
+        SOURCES / "user/Makefile",
+    ]
     recipe = file_digest(sources)
 
     def build(place: Path) -> None:
