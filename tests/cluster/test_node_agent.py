@@ -214,8 +214,8 @@ def test_a_mode_change_waits_and_a_missing_module_is_said(agent: Agent) -> None:
     agent.run(pod("holder", container("c", 3)), node="node-2", holder=0)
     try:
         agent.cluster.kubectl(*label, f"{LABEL_SCHEDULE}=cgpu")
-        refused = agent.cluster.wait(lambda: agent.events("GPUShareModeRefused", "node-2"))[-1]
-        assert "1 pods hold shares in mode share (default/holder)" in refused
+        refused = "asks for mode cgpu, but 1 pods hold shares in mode share (default/holder)"
+        agent.cluster.wait(lambda: refused in "".join(agent.events("GPUShareModeRefused", "node-2")), about=refused)
         assert agent.allocatable("node-2") == "36"
 
         agent.clear()

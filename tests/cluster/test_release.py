@@ -82,7 +82,8 @@ def test_the_plugin_stays_without_the_modes_label_while_pods_hold_shares(agent: 
     plugin = agent.plugin("node-2")
     try:
         cluster.kubectl("label", "node", "node-2", f"{LABEL_SCHEDULE}-")
-        cluster.wait(lambda: agent.events(EVENT_MODE_REFUSED, "node-2"), about="the change is refused")
+        refused = "asks for mode default, but 1 pods hold shares in mode share (default/holds)"
+        cluster.wait(lambda: refused in "".join(agent.events(EVENT_MODE_REFUSED, "node-2")), about=refused)
         agent.kill_container("holds", "node-2")
         agent.restarted("holds", 1)
         assert agent.plugin("node-2") == plugin

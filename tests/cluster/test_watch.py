@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The extender's watch on a real API server that has forgotten where the watch was."""
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.agent import Agent, container, pod
+from tests.cluster.books import assert_books
+from tests.cluster.harness import Cluster
+
+SCHEDULER = "app.kubernetes.io/component=scheduler"
+
+
+@pytest.fixture
+def agent(cluster: Cluster) -> Iterator[Agent]:
+    """No pods before or after."""
+    found = Agent(cluster)
+    found.clear()
+    yield found
+    found.clear()
+
+
+def extender_pod(cluster: Cluster) -> tuple[str, str, str]:
+    """The scheduler's pod, its node and containerd's id of the extender in it."""
+    (row,) = cluster.get("pods", "-n", "kube-system", "-l", SCHEDULER)["items"]
+    status = next(item for item in row["status"]["containerStatuses"] if item["name"] == "extender")
+    return row["metadata"]["name"], row["spec"]["nodeName"], status["containerID"].removeprefix("containerd://")
+
+
+def test_a_version_that_is_too_old_is_listed_anew(agent: Agent) -> None:
+    """410: the extender sleeps. The first restart cuts its watch, then a pod goes, and the API server that comes with
+    the second one remembers nothing from before.
+    """
+    cluster = agent.cluster
+    agent.create(pod("stays", container("c", 5)), pod("goes", container("c", 6)))
+    agent.ready("stays", "goes")
+    name, node, task = extender_pod(cluster)
+
+    def send(number: signal.Signals) -> None:
+        cluster.node_exec(node, ["ctr", "-n", "k8s.io", "tasks", "kill", f"--signal={number.name}", task])
+
+    def expired() -> int:
+        log = cluster.kubectl("logs", "-n", "kube-system", name, "-c", "extender")
+        return sum("watch of /api/v1/pods: " in line and line.endswith("listing anew") for line in log.splitlines())
+
+    before = expired()
+    send(signal.SIGSTOP)
+    try:
+        cluster.restart("kube-apiserver")
+        cluster.delete("pod", "goes")
+        cluster.restart("kube-apiserver")
+    finally:
+        send(signal.SIGCONT)
+
+    cluster.wait(lambda: expired() > before, about="the version has expired")
+    assert_books(cluster)
