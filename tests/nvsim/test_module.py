@@ -1,37 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """nvsim.ko in a virtual machine: several processes, faults, ends of processes, bad ioctls, unloading."""
 
-import json
 import re
 
 import pytest
 
-from tests.vm.bench import Choice
+from tests.nvsim.machines import PROGRAMS, machine, play
 
-PROGRAMS = "/opt/project/tests/nvsim/programs"
 # hold PROGRAM...: starts it, waits until it says "ready"; its pid in $H, its output in /tmp/held
 HOLD = f"""
 hold() {{ rm -f /tmp/held; python3 {PROGRAMS}/"$@" > /tmp/held 2>&1 & H=$!
 	for _ in $(seq 600); do grep -q ready /tmp/held && return; sleep 0.1; done; cat /tmp/held; exit 9; }}
 """
-CHOICE = Choice("535", "T4", cgpu=False)
-alone = pytest.mark.parametrize("vm", [pytest.param(CHOICE, id="535 on a T4")], indirect=True, scope="module")
+alone = pytest.mark.parametrize("vm", [pytest.param(machine("6.1"), id="535 on a T4")], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def as_booted(vm) -> None:
+    """The machine's own branch and card, whatever was played in it before."""
+    vm.run(
+        "grep -q '^nvsim branch 535 ' /proc/nvsim && [ $(grep -c ^gpu /proc/nvsim) = 1 ] || { rmmod nvsim; load-driver; }"
+    ).checked()
 
 
 def ledger(text: str, kind: str) -> list[dict[str, str]]:
     """The lines of one kind in /proc/nvsim, as words and values."""
     rows = [line.split() for line in text.splitlines() if line.startswith(f"{kind} ")]
     return [dict(zip(row[2::2], row[3::2], strict=False)) for row in rows]
-
-
-@alone
-def test_a_cuda_program_does_everything_in_the_module(vm) -> None:
-    """The same program as in user space, through real device nodes, mappings and pinned pages."""
-    facts = json.loads(vm.run(f"python3 {PROGRAMS}/everything.py").checked().stdout)
-
-    assert {name: value for name, value in facts.items() if value is False} == {}
-    assert facts["kernel_ms"] == pytest.approx(200, rel=0.05)
-    assert (facts["total_mib"], facts["taken_mib"], facts["given_back_mib"]) == (15109, 64, 64)
 
 
 @alone
@@ -50,13 +45,15 @@ def test_the_process_list_shows_who_holds_memory(vm) -> None:
 
 
 @alone
-def test_two_processes_share_the_engine_by_time_slices(vm) -> None:
+@pytest.mark.parametrize("branch", ["418", "535"])
+def test_two_processes_share_the_engine_by_time_slices(vm, branch: str) -> None:
     """While both have kernels of 10 ms queued, each gets half the engine to a slice; together they get all of it."""
     script = f"""rm -f /tmp/go; for n in 1 2; do python3 {PROGRAMS}/share.py 200 10000000 queued /tmp/go > /tmp/o$n & done
 	for n in 1 2; do until grep -q ready /tmp/o$n; do sleep 0.1; done; done; touch /tmp/go
 	until [ $(grep -c '^tsg .* busy_ns [1-9]' /proc/nvsim) = 2 ]; do sleep 0.05; done
 	cat /proc/nvsim; sleep 1; echo later; cat /proc/nvsim; wait; cat /tmp/o1 /tmp/o2; tail -n +2 /proc/nvsim"""
-    first, later = vm.run(script).checked().stdout.split("later\n")
+    vm.put("/tmp/share.sh", script)
+    first, later = play(vm, branch, ("T4",), "bash /tmp/share.sh").split("later\n")
     gained = {row["pid"]: int(row["busy_ns"]) for row in ledger(later, "tsg") if row["busy_ns"] != "0"}
     for row in ledger(first, "tsg"):
         gained[row["pid"]] -= int(row["busy_ns"])
