@@ -4,7 +4,6 @@
  * driver is asked and given back if it refuses; beyond the limit the answer is
  * the driver's own "no memory", in its own status field.
  */
-#include <linux/slab.h>
 #include <linux/uaccess.h>
 #include "grant.h"
 
@@ -389,20 +388,13 @@ static long run_alloc(struct cgpu_file *f, u32 cmd, struct alloc *a,
  */
 long cgpu_esc_alloc(struct cgpu_file *f, u32 cmd, u32 size, void __user *arg)
 {
-	struct alloc *a;
-	long ret;
+	struct alloc a = { .size = size, .status_at = status_at(size) };
 
-	if (!status_at(size))
+	if (!a.status_at)
 		return -EINVAL;
-	a = kzalloc(sizeof(*a), GFP_KERNEL);
-	if (!a)
-		return -ENOMEM;
-	a->size = size;
-	a->status_at = status_at(size);
-	ret = copy_from_user(&a->args, arg, size) ? -EFAULT :
-	      run_alloc(f, cmd, a, arg);
-	kfree(a);
-	return ret;
+	if (copy_from_user(&a.args, arg, size))
+		return -EFAULT;
+	return run_alloc(f, cmd, &a, arg);
 }
 
 /* ---- ALLOC_MEMORY: host memory, and an old way to ask for the heap ---- */
