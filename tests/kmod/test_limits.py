@@ -43,7 +43,7 @@ def branch_of(request: pytest.FixtureRequest) -> str:
     return chosen.branch
 
 
-every = on("418", "535", "550")
+every = on(*PAIRS)
 SMI: Final = "nvidia-smi --query-gpu=memory.total,memory.used,memory.free --format=csv,noheader,nounits"
 FOUR: Final = (3003, 4004, 5006, 6007)
 PUBLISHED: Final = (
@@ -66,7 +66,7 @@ def test_nvidia_smi_prints_the_published_figures(vm: Machine) -> None:
     assert output(vm, ask).splitlines() == shown
 
 
-@on("535", "550")
+@every
 def test_every_library_says_the_limits_of_four_cards(vm: Machine, request: pytest.FixtureRequest) -> None:
     """cuDeviceTotalMem, cuMemGetInfo, cudaMemGetInfo, NVML and nvidia-smi agree; used and free add up.
 
