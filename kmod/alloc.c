@@ -299,20 +299,34 @@ static int prepare(struct cgpu_file *f, struct alloc *a, struct grant *g,
 	return 0;
 }
 
-/* Memory that a channel's parameters name as its counters. */
-static void note_channel(struct cgpu_obj *what, const struct alloc *a)
+static bool is_channel(const struct cgpu_obj *what)
 {
-	struct nv_channel_alloc_params params;
+	return NV_CLASS_FAMILY(what->class) == NV_FAMILY_GPFIFO;
+}
+
+/* What a channel cannot outlive, and where its ring lies. */
+static void read_channel(const struct alloc *a,
+			 struct nv_channel_alloc_params *params)
+{
 	const void __user *from =
 		(const void __user *)a->args.head.p_alloc_parms;
 
-	if (NV_CLASS_FAMILY(what->class) != NV_FAMILY_GPFIFO || !from ||
-	    copy_from_user(&params, from,
+	if (!from ||
+	    copy_from_user(params, from,
 			   offsetofend(struct nv_channel_alloc_params,
-				       userd_offset)))
-		return;
-	what->userd = params.userd_offset[0];
-	what->needs = params.h_userd_memory[0];
+				       h_userd_memory)))
+		memset(params, 0, sizeof(*params));
+}
+
+static void note_channel(struct cgpu_file *f, const struct cgpu_obj *what,
+			 const struct nv_channel_alloc_params *params)
+{
+	int gpu = cgpu_gpu_of(f, what->client, what->handle);
+	struct cgpu_share *share = gpu < 0 ? NULL : f->node->inst->share[gpu];
+
+	if (share)
+		cgpu_work_add(share, what->client, what->handle,
+			      params->gp_fifo_offset, params->gp_fifo_entries);
 }
 
 static int finish_alloc(struct cgpu_file *f, struct alloc *a, struct grant *g)
@@ -322,16 +336,24 @@ static int finish_alloc(struct cgpu_file *f, struct alloc *a, struct grant *g)
 		.client = g->client, .parent = g->parent,
 		.handle = g->handle, .class = head->h_class, .gpu = g->gpu,
 	};
+	struct nv_channel_alloc_params params;
+	int ret;
 
 	if (is_client(what.class)) {
 		what.handle = head->h_object_new;
 		what.client = what.handle;
 		what.parent = 0;
 	}
-	note_channel(&what, a);
+	if (is_channel(&what)) {
+		read_channel(a, &params);
+		what.needs = params.h_userd_memory[0];
+	}
 	if (a->limit_at)
 		cgpu_grant_add_rounding(f, g, U64_AT(a->nested, a->limit_at));
-	return cgpu_grant_commit(f, g, &what);
+	ret = cgpu_grant_commit(f, g, &what);
+	if (!ret && is_channel(&what))
+		note_channel(f, &what, &params);
+	return ret;
 }
 
 static int give_back(const struct alloc *a, void __user *arg)

@@ -150,6 +150,15 @@ struct cgpu_turn cgpu_sched_next(struct cgpu_sched *s, u64 now, u64 gone)
 	return ret;
 }
 
+void cgpu_sched_skip(struct cgpu_sched *s, u64 ns)
+{
+	int section;
+	const struct cgpu_core *core = cgpu_core_enter(&section);
+
+	core->sched_skip(s, ns);
+	cgpu_core_leave(section);
+}
+
 void cgpu_sched_park(struct cgpu_sched *s)
 {
 	int section;

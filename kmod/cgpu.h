@@ -51,6 +51,8 @@ struct cgpu_inst;
  * @switched: a weighted instance has switched it to policy 2
  * @shares: instances on this GPU
  * @open: the share whose gate is open
+ * @draining: the share whose work must leave the GPU before the next turn
+ * @closed_ns: when its gate was closed
  * @thread: drives the turns
  * @wq: wakes it
  * @event: something changed since it looked
@@ -68,6 +70,8 @@ struct cgpu_gpu {
 	bool switched;
 	struct list_head shares;
 	struct cgpu_share *open;
+	struct cgpu_share *draining;
+	u64 closed_ns;
 	struct task_struct *thread;
 	wait_queue_head_t wq;
 	atomic_t event;
@@ -79,6 +83,7 @@ struct cgpu_gpu {
  * @sem: read: check @open and insert the PTE; write: change @open
  * @open: whether doorbells may be rung
  * @touched: a doorbell was mapped in since the gate opened
+ * @touched_ns: when
  * @wq: threads that wait for the turn
  * @waiting: how many
  * @maps_lock: guards @maps
@@ -88,10 +93,29 @@ struct cgpu_gate {
 	struct rw_semaphore sem;
 	bool open;
 	bool touched;
+	u64 touched_ns;
 	wait_queue_head_t wq;
 	atomic_t waiting;
 	struct mutex maps_lock;		/* @maps */
 	struct list_head maps;
+};
+
+/**
+ * struct cgpu_work - what is known of a share's work on the GPU
+ * @seen: it has channels whose progress can be read
+ * @left: entries that the GPU has not finished
+ * @last: channels that miss their last entry alone
+ * @waiting: threads at the closed gate whose entry may be among @last
+ * @done: entries that it has finished
+ * @stamp: when it finished the last, by its own clock; 0 = not known
+ */
+struct cgpu_work {
+	bool seen;
+	u32 left;
+	u32 last;
+	int waiting;
+	u32 done;
+	u64 stamp;
 };
 
 /**
@@ -103,8 +127,20 @@ struct cgpu_gate {
  * @highprio: of the high-priority class
  * @ent: number in gpu->sched; under gpu->lock
  * @gate: its doorbells
- * @busy_ns: time of its turns; under gpu->lock
- * @opened_ns: when the gate was opened last; under gpu->lock
+ * @work_lock: guards @channels; a leaf
+ * @channels: of its programs
+ * @work: what was seen last; under gpu->lock, as all that follows
+ * @looked_ns: when
+ * @moved_ns: when it was seen to get on, or to begin
+ * @clock: what is added to the GPU's clock to get ours
+ * @began_ns: when the turn's work began
+ * @waited: threads waited for the turn when it began
+ * @rang: a doorbell was rung in the turn
+ * @shut: the turn goes on, but enough is queued
+ * @entry_ns: what an entry takes, 0 = not known
+ * @turn_ns: time of work seen in the turn
+ * @turn_done: entries finished in the turn
+ * @busy_ns: time that its work was on the GPU
  * @link: in gpu->shares; under gpu->lock
  * @dir: its folder in /proc/cgpu_km
  */
@@ -116,8 +152,20 @@ struct cgpu_share {
 	bool highprio;
 	int ent;
 	struct cgpu_gate gate;
+	struct mutex work_lock;		/* @channels */
+	struct list_head channels;
+	struct cgpu_work work;
+	u64 looked_ns;
+	u64 moved_ns;
+	s64 clock;
+	u64 began_ns;
+	bool waited;
+	bool rang;
+	bool shut;
+	u64 entry_ns;
+	u64 turn_ns;
+	u32 turn_done;
 	u64 busy_ns;
-	u64 opened_ns;
 	struct list_head link;
 	struct proc_dir_entry *dir;
 };
@@ -354,6 +402,20 @@ void cgpu_gate_init(struct cgpu_gate *gate);
 int cgpu_gate_wrap(struct cgpu_file *f, struct cgpu_share *share,
 		   struct vm_area_struct *vma);
 void cgpu_gate_set(struct cgpu_share *share, bool open);
+
+/* work.c */
+void cgpu_work_add(struct cgpu_share *share, u32 client, u32 handle, u64 base,
+		   u32 entries);
+void cgpu_work_del(struct cgpu_share *share, u32 client, u32 handle);
+void cgpu_work_look(struct cgpu_share *share, bool closed, struct cgpu_work *work);
+
+/* watch.c */
+void cgpu_watch_begin(struct cgpu_share *share, u64 now);
+void cgpu_watch(struct cgpu_share *share, bool closed);
+void cgpu_watch_end(struct cgpu_share *share);
+u64 cgpu_watch_gone(const struct cgpu_share *share, u64 before);
+u64 cgpu_watch_entry_ns(const struct cgpu_share *share);
+bool cgpu_watch_enough(const struct cgpu_share *share, u64 most);
 
 /* slices.c */
 int cgpu_slices_start(struct cgpu_gpu *gpu);

@@ -29,6 +29,7 @@ static struct cgpu_core this_core = {
 	.sched_set_weight = cgpu_sched_set_weight,
 	.sched_set_busy = cgpu_sched_set_busy,
 	.sched_next = cgpu_sched_next,
+	.sched_skip = cgpu_sched_skip,
 	.sched_park = cgpu_sched_park,
 };
 

@@ -110,6 +110,8 @@ static struct cgpu_share *new_share(struct cgpu_inst *inst,
 	share->weight = weight;
 	share->highprio = highprio;
 	cgpu_gate_init(&share->gate);
+	mutex_init(&share->work_lock);
+	INIT_LIST_HEAD(&share->channels);
 	return share;
 }
 

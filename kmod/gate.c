@@ -5,6 +5,7 @@
  * gate is a flip under a rw_semaphore and then an unmapping, so that no page
  * can come back after it.
  */
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/refcount.h>
@@ -79,7 +80,9 @@ static vm_fault_t ring(struct vm_fault *vmf, struct doorbell *d)
 
 	if (vmf->pgoff >= d->pages)
 		return VM_FAULT_SIGBUS;
-	WRITE_ONCE(gate->touched, true);
+	if (!READ_ONCE(gate->touched))
+		WRITE_ONCE(gate->touched_ns, ktime_get_ns());
+	smp_store_release(&gate->touched, true);	/* after its time */
 	return vmf_insert_pfn_prot(vmf->vma, vmf->address, d->pfns[vmf->pgoff],
 				   vmf->vma->vm_page_prot);
 }

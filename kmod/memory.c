@@ -152,6 +152,9 @@ static void free_list(struct cgpu_inst *inst, struct list_head *freed)
 
 	list_for_each_entry_safe(o, next, freed, freed) {
 		put_phys(inst, o->phys);
+		if (o->gpu >= 0 && inst->share[o->gpu] &&
+		    NV_CLASS_FAMILY(o->class) == NV_FAMILY_GPFIFO)
+			cgpu_work_del(inst->share[o->gpu], o->client, o->handle);
 		kfree(o);
 	}
 }

@@ -37,7 +37,6 @@ struct cgpu_phys {
  * @gpu: minor of the GPU, -1 = none
  * @pid: process that made it
  * @phys: charged memory, NULL = none
- * @userd: where its work counters lie, for a channel: offset into @needs
  * @users: objects that fall with it
  * @orphan: what it falls with was not in the table when it came
  */
@@ -53,7 +52,6 @@ struct cgpu_obj {
 	int gpu;
 	int pid;
 	struct cgpu_phys *phys;
-	u64 userd;
 	u32 users;
 	bool orphan;
 };

@@ -25,6 +25,7 @@ static void open_turn(struct cgpu_sched *s, int ent, u64 length, u64 now)
 	s->pending = CGPU_NONE;
 	s->start_ns = now;
 	s->grant_ns = length;
+	s->skipped_ns = 0;
 	s->state = ent == CGPU_NONE ? CGPU_IDLE : CGPU_OPEN;
 	if (ent != CGPU_NONE)
 		s->entity[ent].turns++;
@@ -316,6 +317,27 @@ struct cgpu_turn cgpu_sched_next(struct cgpu_sched *s, u64 now, u64 gone)
 }
 
 /**
+ * cgpu_sched_skip() - time of the turn is not charged
+ * @s: the turns
+ * @ns: how much
+ *
+ * For the time that a thread takes to wake up when its turn begins, and for
+ * gaps between kernels, up to the length of the turn. In a round of fixed
+ * slices it comes out of the slices that nobody has.
+ *
+ * Context: any; the caller serialises.
+ */
+void cgpu_sched_skip(struct cgpu_sched *s, u64 ns)
+{
+	if (s->state != CGPU_OPEN)
+		return;
+	ns = min(ns, s->grant_ns - min(s->grant_ns, s->skipped_ns));
+	cgpu_round_lose(s, ns);
+	s->skipped_ns += ns;
+	s->start_ns += ns;
+}
+
+/**
  * cgpu_sched_park() - nobody has work: time stands still until somebody has
  * @s: the turns
  *
@@ -326,19 +348,4 @@ void cgpu_sched_park(struct cgpu_sched *s)
 	give_back_choice(s);
 	s->current_ent = CGPU_NONE;
 	s->state = CGPU_IDLE;
-}
-
-/**
- * cgpu_sched_left() - what is left of the turn
- * @s: the turns
- * @now: ns
- *
- * Context: any; the caller serialises.
- * Return: ns, 0 when the turn is over.
- */
-u64 cgpu_sched_left(const struct cgpu_sched *s, u64 now)
-{
-	u64 end = s->start_ns + s->grant_ns;
-
-	return s->state == CGPU_OPEN && end > now ? end - now : 0;
 }

@@ -82,6 +82,7 @@ enum cgpu_sched_state {
  * @cursor: where the round of each class stands
  * @start_ns: when the turn began
  * @grant_ns: how long the turn is
+ * @skipped_ns: time of the turn that is not charged
  * @closed_ns: when the gate was closed
  * @pending_debt: debt of @pending before it was granted a turn
  * @pending_grant: the turn that was granted to @pending
@@ -97,6 +98,7 @@ struct cgpu_sched {
 	int cursor[2];
 	u64 start_ns;
 	u64 grant_ns;
+	u64 skipped_ns;
 	u64 closed_ns;
 	s64 pending_debt;
 	u64 pending_grant;
@@ -123,7 +125,15 @@ void cgpu_sched_set_weight(struct cgpu_sched *s, int ent, u32 weight,
 			   bool highprio);
 void cgpu_sched_set_busy(struct cgpu_sched *s, int ent, bool busy, u64 now);
 struct cgpu_turn cgpu_sched_next(struct cgpu_sched *s, u64 now, u64 gone);
+void cgpu_sched_skip(struct cgpu_sched *s, u64 ns);
 void cgpu_sched_park(struct cgpu_sched *s);
-u64 cgpu_sched_left(const struct cgpu_sched *s, u64 now);
+
+/* What is left of the turn, ns. */
+static inline u64 cgpu_sched_left(const struct cgpu_sched *s, u64 now)
+{
+	u64 end = s->start_ns + s->grant_ns;
+
+	return s->state == CGPU_OPEN && end > now ? end - now : 0;
+}
 
 #endif

@@ -3,7 +3,8 @@
 #include <kunit/test.h>
 
 extern struct kunit_suite *account_suite_host, *objects_suite_host,
-			  *replies_suite_host, *sched_suite_host;
+			  *replies_suite_host, *sched_suite_host,
+			  *ring_suite_host;
 
 static int run_suite(const struct kunit_suite *suite, int *ran)
 {
@@ -23,7 +24,7 @@ int main(void)
 {
 	const struct kunit_suite *suites[] = {
 		account_suite_host, objects_suite_host, replies_suite_host,
-		sched_suite_host,
+		sched_suite_host, ring_suite_host,
 	};
 	int failed = 0, ran = 0;
 	size_t i;

@@ -23,6 +23,8 @@ struct program {
 	u32 weight;
 	bool highprio;
 	bool idle;		/* exists, but has no work */
+	u64 gap_ns;		/* between the end of a kernel and the next launch */
+	u64 ready_ns;		/* when it launches next */
 	u32 outstanding;
 	u64 left_ns;		/* of the kernel that runs */
 	u64 busy_ns;
@@ -36,6 +38,7 @@ struct world {
 	u64 now;
 	u64 gone;
 	int open;
+	u64 gap_ns;		/* seen in the turn, not charged yet */
 	u64 changes;
 	u64 noise;
 };
@@ -51,6 +54,8 @@ static void submit(struct world *w, int i)
 	struct program *p = &w->p[i];
 	u64 left = cgpu_sched_left(&w->sched, w->now);
 
+	if (w->now < p->ready_ns)
+		return;
 	while (p->outstanding < p->depth &&
 	       (!p->outstanding || p->outstanding * p->kernel_ns < left)) {
 		if (!p->outstanding++)
@@ -69,6 +74,26 @@ static int running(const struct world *w)
 	return -1;
 }
 
+/* Nothing runs: until the program whose turn it is launches again. */
+static void wait_for_launch(struct world *w, u64 to)
+{
+	u64 until = to;
+	struct program *p;
+
+	if (w->open < 0 || w->p[w->open].idle) {
+		w->now = to;
+		return;
+	}
+	p = &w->p[w->open];
+	if (p->ready_ns > w->now)
+		until = min(to, p->ready_ns);
+	w->gap_ns += until - w->now;
+	w->now = until;
+	submit(w, w->open);
+	if (!p->outstanding && until < to)
+		w->now = to;
+}
+
 static void advance(struct world *w, u64 to)
 {
 	int i;
@@ -79,8 +104,10 @@ static void advance(struct world *w, u64 to)
 
 		i = running(w);
 		if (i < 0) {
-			w->now = to;
-			return;
+			wait_for_launch(w, to);
+			if (w->now == to)
+				return;
+			continue;
 		}
 		p = &w->p[i];
 		step = min_t(u64, step, p->left_ns);
@@ -89,11 +116,12 @@ static void advance(struct world *w, u64 to)
 		w->now += step;
 		if (p->left_ns)
 			continue;
+		p->ready_ns = w->now + p->gap_ns;
 		if (--p->outstanding)
 			p->left_ns = p->kernel_ns;
 		if (w->open == i && !p->idle)
 			submit(w, i);
-		if (!p->outstanding)
+		if (!p->outstanding && !(w->open == i && p->gap_ns))
 			return;
 	}
 }
@@ -113,15 +141,30 @@ static void notice(struct world *w)
 	w->gone = min(gone, w->now);
 }
 
+static bool of_wall_time(u32 policy)
+{
+	return policy == CGPU_FAIR || policy == CGPU_FIXED;
+}
+
+/* As watch.c does it. */
+static void skip_gaps(struct world *w)
+{
+	cgpu_sched_skip(&w->sched, w->gap_ns);
+	w->gap_ns = 0;
+}
+
 static void run(struct world *w, u64 until)
 {
 	while (w->now < until) {
 		int current = w->sched.current_ent;
 		bool inflight = current >= 0 && current < w->n &&
 				w->p[current].outstanding;
-		struct cgpu_turn turn = cgpu_sched_next(&w->sched, w->now,
-							inflight ? 0 : w->gone);
-		u64 next = turn.until_ns ? turn.until_ns + late(w) : until;
+		struct cgpu_turn turn;
+		u64 next;
+
+		skip_gaps(w);
+		turn = cgpu_sched_next(&w->sched, w->now, inflight ? 0 : w->gone);
+		next = turn.until_ns ? turn.until_ns + late(w) : until;
 
 		if (turn.open != w->open)
 			w->changes++;
@@ -172,11 +215,6 @@ static double wanted(const struct program *p, int n, int i, u32 policy)
 			all += policy == CGPU_WEIGHTED ? p[k].weight : 1;
 	mine = policy == CGPU_WEIGHTED ? p[i].weight : 1;
 	return mine / all;
-}
-
-static bool of_wall_time(u32 policy)
-{
-	return policy == CGPU_FAIR || policy == CGPU_FIXED;
 }
 
 static double share_of(const struct world *w, int i, u32 policy, u64 time)
@@ -257,6 +295,37 @@ static void pairs(int times)
 		snprintf(what, sizeof(what), "weights %u:%u kernels %llu:%llu us depth %u:%u",
 			 p[0].weight, p[1].weight, (unsigned long long)(lengths[a] / US),
 			 (unsigned long long)(lengths[b] / US), depths[da], depths[db]);
+		judge(&w, policy, time, what);
+	}
+}
+
+/* Programs that wait for each kernel and think before the next one. */
+static void gaps(int times)
+{
+	static const u64 thinks[] = { 0, 100 * US, 500 * US };
+	struct world w;
+	char what[96];
+	size_t i, a, g, h;
+	u32 policy;
+
+	for (policy = CGPU_FAIR; policy < CGPU_NATIVE; policy++)
+	for (i = 0; i < ARRAY_SIZE(weights); i++)
+	for (a = 1; a < ARRAY_SIZE(lengths); a++)
+	for (g = 0; g < ARRAY_SIZE(thinks); g++)
+	for (h = 0; h < ARRAY_SIZE(thinks); h++) {
+		struct program p[2] = {
+			{ .kernel_ns = lengths[a], .depth = 1, .weight = weights[i][0], .gap_ns = thinks[g] },
+			{ .kernel_ns = MS, .depth = 1, .weight = weights[i][1], .gap_ns = thinks[h] },
+		};
+		u64 time = long_enough(p, 2, policy, times);
+
+		if (policy == CGPU_FIXED && p[0].weight + p[1].weight == 20)
+			continue;	/* nobody's slices are left for the gaps */
+		start(&w, p, 2, policy);
+		run(&w, time);
+		snprintf(what, sizeof(what), "weights %u:%u kernels %llu:1000 us gaps %llu:%llu us",
+			 p[0].weight, p[1].weight, (unsigned long long)(lengths[a] / US),
+			 (unsigned long long)(thinks[g] / US), (unsigned long long)(thinks[h] / US));
 		judge(&w, policy, time, what);
 	}
 }
@@ -421,6 +490,7 @@ int main(int argc, char **argv)
 	int times = argc > 1 ? atoi(argv[1]) : 10;
 
 	pairs(times);
+	gaps(times);
 	many(3, times);
 	many(20, times);
 	alone();
