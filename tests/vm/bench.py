@@ -143,7 +143,10 @@ def hardware(
         **user_space_disks(choice),
         **(extra or {}),
     }
-    return Hardware(kernel, boot / "initrd.gz", disks, choice.memory_mib, choice.cpus, choice.append, devices)
+    flavour = flavour_of(choice.kernel)
+    append = f"{flavour.append} {choice.append}".strip()
+    sizes = (choice.memory_mib, choice.cpus)
+    return Hardware(kernel, boot / "initrd.gz", disks, *sizes, append, devices, flavour.boot_seconds)
 
 
 def boot(choice: Choice, folder: Path) -> Machine:
