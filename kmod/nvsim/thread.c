@@ -10,11 +10,19 @@
 #include <linux/kthread.h>
 #include <linux/sched.h>
 
-#define BUSY_NS		(50 * NSEC_PER_USEC)
-#define QUIET_NS	(500 * NSEC_PER_USEC)
-#define IDLE_NS		(2 * NSEC_PER_MSEC)
-#define QUIET_AFTER_NS	(5 * NSEC_PER_MSEC)
-#define IDLE_AFTER_NS	(200 * NSEC_PER_MSEC)
+#define RUNNING_NS	((u64)(2 * NSEC_PER_MSEC))
+
+struct pace {
+	u64 until_ns;	/* without work for less than this: */
+	u64 rest_ns;
+};
+
+static const struct pace paces[] = {
+	{ 5 * NSEC_PER_MSEC, 50 * NSEC_PER_USEC },
+	{ 200 * NSEC_PER_MSEC, 500 * NSEC_PER_USEC },
+	{ 2 * NSEC_PER_SEC, 2 * NSEC_PER_MSEC },
+	{ U64_MAX, 20 * NSEC_PER_MSEC },
+};
 
 static struct task_struct *thread;
 static DECLARE_WAIT_QUEUE_HEAD(wait);
@@ -26,16 +34,19 @@ void nvsim_host_kick(void)
 	wake_up_interruptible(&wait);
 }
 
-static u64 period(u64 quiet_ns)
+/* A kernel that runs is followed closely, so that its time is told in /proc. */
+static u64 period(u64 quiet_ns, bool runs)
 {
-	if (quiet_ns < QUIET_AFTER_NS)
-		return BUSY_NS;
-	return quiet_ns < IDLE_AFTER_NS ? QUIET_NS : IDLE_NS;
+	const struct pace *pace = paces;
+
+	while (quiet_ns >= pace->until_ns)
+		pace++;
+	return runs ? min(pace->rest_ns, RUNNING_NS) : pace->rest_ns;
 }
 
 static void rest(u64 next, u64 quiet_ns)
 {
-	u64 now = nvsim_host_now(), ns = period(quiet_ns);
+	u64 now = nvsim_host_now(), ns = period(quiet_ns, next != ~0ull);
 	ktime_t time;
 
 	if (!next || next <= now) {
