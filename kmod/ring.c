@@ -3,6 +3,7 @@
 #include "ring.h"
 
 #ifdef __KERNEL__
+#include <linux/bits.h>
 #include <linux/kernel.h>
 #include <linux/minmax.h>
 #include <linux/string.h>
@@ -20,11 +21,11 @@
 #define LEGACY_EXECUTE		0x1c
 #define SEM_LO			0x5c
 #define SEM_EXECUTE		0x6c
-#define SEM_64_BIT		(1u << 24)
+#define SEM_64_BIT		BIT(24)
 #define REPORT			0x1b00
 #define REPORT_EXECUTE		0x1b0c
-#define REPORT_REDUCE		(1u << 3)
-#define REPORT_ONE_WORD		(1u << 28)	/* else the time follows */
+#define REPORT_REDUCE		BIT(3)
+#define REPORT_ONE_WORD		BIT(28)	/* else the time follows */
 #define COPY_SUBCHANNEL		4
 #define COPY_RELEASE		0x240
 #define COPY_LAUNCH		0x300

@@ -51,6 +51,7 @@ static void see_ring(struct cgpu_share *share)
 	struct cgpu_gate *gate = &share->gate;
 	u64 rung;
 
+	/* pairs with ring() in gate.c: the time is there with the flag */
 	if (share->rang || !smp_load_acquire(&gate->touched))
 		return;
 	share->rang = true;

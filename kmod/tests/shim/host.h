@@ -16,6 +16,7 @@
 #define max(a, b)		max_t(__typeof__(a), a, b)
 #define min(a, b)		min_t(__typeof__(a), a, b)
 #define clamp_t(t, v, lo, hi)	min_t(t, max_t(t, v, lo), hi)
+#define BIT(n)			(1UL << (n))
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define ALIGN(x, a)		(((x) + (a) - 1) & ~((__typeof__(x))(a) - 1))
 
