@@ -34,6 +34,7 @@ static struct cgpu_core *get_running(void)
  * Return: the core, which stays until cgpu_core_leave().
  */
 const struct cgpu_core *cgpu_core_enter(int *section)
+	__acquires(&calls)
 {
 	*section = srcu_read_lock(&calls);
 	return srcu_dereference(running, &calls);
@@ -46,6 +47,7 @@ const struct cgpu_core *cgpu_core_enter(int *section)
  * Context: process.
  */
 void cgpu_core_leave(int section)
+	__releases(&calls)
 {
 	srcu_read_unlock(&calls, section);
 }
