@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Eight threads create, destroy, mount and resize instances, change policies, weights and classes, and kill processes,
+while CUDA runs in two instances that stay. Prints one JSON object: what was done how often, and the longest stall.
+
+A stall is the time that one step took, less the longest time for which this machine did not run a thread that only
+sleeps: a virtual machine on a busy host stands still as a whole now and then.
+
+churn.py SECONDS SEED
+"""
+
+import ctypes
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+PROC = Path("/proc/cgpu_km")
+STAYING = ("stay0", "stay1")
+MIB = 1 << 20
+LIBRARY = ctypes.CDLL("libc.so.6", use_errno=True)
+SHARE = "/opt/project/tests/nvsim/programs/share.py"
+
+
+def write(path: str, text: str) -> None:
+    """One write, as an administrator would; refusals are part of the play."""
+    with suppress(OSError):
+        (PROC / path).write_text(text + "\n")
+
+
+class Churn:
+    """The play: steps by name, each drawn by one of the threads."""
+
+    def __init__(self, seconds: float, seed: int) -> None:
+        self.end = time.monotonic() + seconds
+        self.seed = seed
+        self.done: Counter[str] = Counter()
+        self.longest: dict[str, float] = {}
+        self.gap = 0.0
+        self.failures: list[str] = []
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Counts a step and remembers its longest time."""
+        started = time.monotonic()
+        yield
+        self.done[name] += 1
+        self.longest[name] = max(self.longest.get(name, 0), time.monotonic() - started)
+
+    def heartbeat(self) -> None:
+        """The longest time for which a sleeper was not run."""
+        while time.monotonic() < self.end:
+            started = time.monotonic()
+            time.sleep(0.01)
+            self.gap = max(self.gap, time.monotonic() - started - 0.01)
+
+    def instances(self, draw: random.Random, name: str) -> None:
+        """One instance comes, works, is killed and goes."""
+        with self.step("create"):
+            write("inst_ctl", f"create {name} gpu=0 mem={draw.randint(1, 400) * MIB} weight={draw.randint(1, 3)}")
+        folder = Path("/run/cgpu") / name
+        folder.mkdir(parents=True, exist_ok=True)
+        with self.step("mount"):
+            mounted = LIBRARY.mount(b"cgpu", bytes(folder), b"cgpufs", 0, f"id={name}".encode()) == 0
+        if mounted:
+            with subprocess.Popen(["/tmp/restless", str(folder)], stderr=subprocess.DEVNULL) as busy:
+                time.sleep(draw.random() / 2)
+                if draw.random() < 0.5:
+                    write("inst_ctl", f"destroy {name}")  # refused: it is mounted
+                with self.step("kill"):
+                    busy.kill()
+                    busy.wait()
+            with self.step("umount"):
+                if LIBRARY.umount2(bytes(folder), 0):
+                    self.failures.append(f"umount of {name}: errno {ctypes.get_errno()}")
+        self.destroy(name)
+
+    def destroy(self, name: str) -> None:
+        """Ends an instance; what a killed process had open is closed a moment later."""
+        patience = time.monotonic() + 5
+        while (PROC / "0" / name).exists():
+            with self.step("destroy"):
+                write("inst_ctl", f"destroy {name}")
+            if time.monotonic() > patience:
+                self.failures.append(f"{name} is still there")
+                return
+
+    def resize(self, draw: random.Random, _: str) -> None:
+        with self.step("resize"):
+            write(f"0/{draw.choice(STAYING)}/memsize", str(draw.randint(1, 2000) * MIB))
+
+    def policies(self, draw: random.Random, _: str) -> None:
+        with self.step("policy"):
+            write("0/policy", str(draw.randint(0, 5)))
+            write("0/prio_ratio", str(draw.randint(15, 99)))
+        time.sleep(0.02)
+
+    def weights(self, draw: random.Random, _: str) -> None:
+        with self.step("weight"):
+            write(f"0/{draw.choice(STAYING)}/weight", str(draw.randint(1, 6)))
+            write(f"0/{draw.choice(STAYING)}/highprio", str(draw.randint(0, 1)))
+        time.sleep(0.02)
+
+    def look(self, _: random.Random, __: str) -> None:
+        for folder in ("", "0", "0/stay0", "0/stay1", "0/comes0", "0/comes1"):
+            for name in ("version", "inst_ctl", "policy", "free_weight", "memsize", "meminfo", "weight"):
+                with self.step("read"), suppress(OSError):
+                    (PROC / folder / name).read_text()
+        time.sleep(0.02)
+
+    def cuda(self, draw: random.Random, name: str) -> None:
+        """A CUDA program that computes until it is killed, at any point of its life."""
+        command = ["unshare", "-m", "--propagation", "slave", "sh", "-c"]
+        nodes = f"for n in /run/cgpu/{name}/nvidia*; do mount --bind $n /dev/${{n##*/}}; done"
+        script = f"{nodes}; exec python3 {SHARE} 10000000 {draw.choice((500000, 2000000, 20000000))} waited"
+        quiet = subprocess.DEVNULL
+        with subprocess.Popen([*command, script], stdout=quiet, stderr=quiet, start_new_session=True) as running:
+            time.sleep(min(draw.uniform(0.2, 12), max(0, self.end - time.monotonic())))
+            with self.step("kill cuda"):
+                os.killpg(running.pid, signal.SIGKILL)
+                running.wait()
+
+    def play(self, number: int, act: Callable[[random.Random, str], None], name: str) -> None:
+        """One thread."""
+        draw = random.Random(self.seed * 100 + number)
+        try:
+            while time.monotonic() < self.end:
+                act(draw, name)
+        except Exception as error:
+            self.failures.append(f"{act.__name__}: {error!r}")
+            raise
+
+    def run(self) -> None:
+        parts: list[tuple[Callable[[random.Random, str], None], str]] = [
+            (self.instances, "comes0"),
+            (self.instances, "comes1"),
+            (self.resize, ""),
+            (self.policies, ""),
+            (self.weights, ""),
+            (self.look, ""),
+            (self.cuda, STAYING[0]),
+            (self.cuda, STAYING[1]),
+        ]
+        threads = [threading.Thread(target=self.play, args=(number, *part)) for number, part in enumerate(parts)]
+        threads.append(threading.Thread(target=self.heartbeat))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+
+def main() -> None:
+    churn = Churn(float(sys.argv[1]), int(sys.argv[2]))
+    churn.run()
+    worst = max(churn.longest, key=lambda name: churn.longest[name])
+    facts = {
+        "done": churn.done,
+        "longest_s": {name: round(seconds, 3) for name, seconds in churn.longest.items()},
+        "stood_still_s": round(churn.gap, 3),
+        "stall_s": round(max(0.0, churn.longest[worst] - churn.gap), 3),
+        "failures": churn.failures,
+    }
+    json.dump(facts, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
