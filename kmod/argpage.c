@@ -35,7 +35,8 @@
 #include "compat.h"
 
 #define NESTED_AT		CGPU_NESTED_AT
-#define PAGES			16
+#define PAGES			64
+#define GROWTH			4
 #define BYTES			(PAGES * PAGE_SIZE)
 
 /**
@@ -46,7 +47,8 @@
  * @mm: the address space, whose number is not given to another meanwhile
  * @at: where they are mapped
  * @page: kernel addresses
- * @pages: how many there are: one, until a second thread shows up
+ * @pages: how many there are: one, until a second thread shows up; then more
+ *	   with every revocation, since one interrupts the other processors
  * @now: which page the call in progress, or the next one, uses
  * @mapper: task whose vm_mmap() is ours
  * @owner: task that may write results while a call runs
@@ -292,7 +294,7 @@ static int renew(struct cgpu_argpage *p)
 		p->dirty = false;
 		return 0;
 	}
-	return revoke(p, PAGES);
+	return revoke(p, min(p->pages * GROWTH, (u32)PAGES));
 }
 
 static struct cgpu_argpage *argpage_of(struct cgpu_file *f)
