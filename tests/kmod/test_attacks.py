@@ -168,3 +168,22 @@ done; true""",
 
     assert shown.count("No such device or address") == 3
     assert [line for line in shown.splitlines() if line.endswith("opens")] == ["genuine opens"]
+
+
+@machine
+def test_taking_away_the_arguments_page_ends_the_instance_alone(vm: Machine) -> None:
+    """The process dies, its instance gets no more calls and says why; a neighbour works on, and the books are empty."""
+    put(vm, "unmap")
+    put(vm, "fill")
+    shown = output(
+        vm,
+        f"""share aaa 0:1000; share bbb 0:1000; dmesg -C; hold inside bbb /tmp/fill
+inside aaa sh -c '/tmp/unmap 20; echo code $?'; inside aaa /tmp/fill < /dev/null 2>&1 | head -1
+inside bbb nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits; dmesg; let_go; {AFTER}""",
+    )
+
+    assert "code 137" in shown
+    assert "Input/output error" in shown
+    assert "aaa: argument page unmapped during a call" in shown
+    assert "\n1000\n" in shown
+    assert "\nused=0\nused=0\nused 0\n" in shown
