@@ -7,7 +7,7 @@ import pytest
 
 from tests.nvsim.driver import BRANCHES, PROGRAMS, run
 
-CODES = {31: 719, 13: 719, 43: 719, 8: 702}
+CODES = {31: 719, 13: 719, 43: 719, 48: 719, 79: 719, 8: 702}
 ROWS = [("535", xid) for xid in CODES] + [(branch, 31) for branch in BRANCHES if branch != "535"]
 
 

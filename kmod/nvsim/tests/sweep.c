@@ -6,34 +6,20 @@
  *
  *     sweep BRANCH SEED PROGRAMS
  */
-#include "../engine.h"
+#include "sweep.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
-#define PAGE		4096u
-#define ARENA		(256u << 10)
-#define FILES		5	/* two control files, a card, two for UVM */
 #define MAPPED		0x100000ull
 #define MOST_BYTES	700u
 #define CALLS		50	/* random ones a program */
 #define SCRIBBLED	16384u
-
-struct nvsim_backing {
-	int refs;
-	u64 bytes, first;
-	u8 **pages;
-};
 
 struct handles {
 	u32 client, device, usermode, memory, tsg, channel;
 	u64 mapped, fifo;	/* address of the mapping; where in the memory the entries are */
 };
 
-static u8 *arena;
-static struct nvsim_file files[FILES];
-static struct nvsim_uvm uvms[2];
-static int backings, tasks, file_refs;
 static u64 state;
 
 static u32 number(u32 below)
@@ -42,183 +28,14 @@ static u32 number(u32 below)
 	return (u32)(state >> 33) % below;
 }
 
-void nvsim_lock(void)
-{
-}
-
-void nvsim_unlock(void)
-{
-}
-
-u64 nvsim_host_now(void)
-{
-	static u64 now = 1;
-
-	return now += 50000;
-}
-
-static bool in_arena(u64 at, u64 bytes)
-{
-	return at >= (u64)arena && at - (u64)arena <= ARENA &&
-	       bytes <= ARENA - (at - (u64)arena);
-}
-
-int nvsim_host_copy_in(void *to, u64 from, size_t bytes)
-{
-	if (!in_arena(from, bytes))
-		return -14;
-	memcpy(to, (const void *)from, bytes);
-	return 0;
-}
-
-int nvsim_host_copy_out(u64 to, const void *from, size_t bytes)
-{
-	if (!in_arena(to, bytes))
-		return -14;
-	memcpy((void *)to, from, bytes);
-	return 0;
-}
-
-static struct nvsim_backing *backing_of(u64 bytes, u64 first)
-{
-	struct nvsim_backing *backing = calloc(1, sizeof(*backing));
-
-	backing->refs = 1;
-	backing->bytes = bytes;
-	backing->first = first;
-	backing->pages = calloc((first + bytes) / PAGE + 1, sizeof(*backing->pages));
-	backings++;
-	return backing;
-}
-
-struct nvsim_backing *nvsim_host_backing_new(u64 bytes, enum nvsim_backing_kind kind)
-{
-	return bytes > 64ull << 20 ? NULL : backing_of(bytes, 0);
-}
-
-struct nvsim_backing *nvsim_host_backing_pin(u64 address, u64 bytes)
-{
-	return bytes && in_arena(address, bytes) ? backing_of(bytes, address % PAGE) : NULL;
-}
-
-void nvsim_host_backing_get(struct nvsim_backing *backing)
-{
-	backing->refs++;
-}
-
-void nvsim_host_backing_put(struct nvsim_backing *backing)
-{
-	u64 i;
-
-	if (--backing->refs)
-		return;
-	for (i = 0; i <= (backing->first + backing->bytes) / PAGE; i++)
-		free(backing->pages[i]);
-	free(backing->pages);
-	free(backing);
-	backings--;
-}
-
-void *nvsim_host_backing_at(struct nvsim_backing *backing, u64 offset, u64 *left)
-{
-	u64 at = offset + backing->first;
-	u8 **page;
-
-	if (offset >= backing->bytes)
-		return NULL;
-	page = &backing->pages[at / PAGE];
-	if (!*page)
-		*page = calloc(1, PAGE);
-	*left = min((u64)(PAGE - at % PAGE), backing->bytes - offset);
-	return *page + at % PAGE;
-}
-
-struct nvsim_file *nvsim_host_file_get(int fd, bool control)
-{
-	if (fd < 0 || fd > 2 || control != (fd < 2))
-		return NULL;
-	file_refs++;
-	return &files[fd];
-}
-
-void nvsim_host_file_put(struct nvsim_file *file)
-{
-	file_refs--;
-}
-
-void nvsim_host_file_wake(struct nvsim_file *file)
-{
-	(void)READ_ONCE(file->minor);	/* a freed file would be seen here */
-}
-
-bool nvsim_host_accessible(struct nvsim_gpu *gpu)
-{
-	return true;
-}
-
-void *nvsim_host_task_get(void)
-{
-	tasks++;
-	return &tasks;
-}
-
-void nvsim_host_task_put(void *task)
-{
-	tasks--;
-}
-
-u32 nvsim_host_task_number(void *task)
-{
-	return 1;
-}
-
-u32 nvsim_host_task_global(void *task)
-{
-	return 1;
-}
-
-void nvsim_host_kick(void)
-{
-}
-
-int scnprintf(char *to, size_t room, const char *format, ...)
-{
-	va_list arguments;
-	int length;
-
-	va_start(arguments, format);
-	length = vsnprintf(to, room, format, arguments);
-	va_end(arguments);
-	return length < (int)room ? length : (int)room - 1;
-}
-
-ssize_t shim_strscpy(char *to, const char *from, size_t room)
-{
-	return scnprintf(to, room, "%s", from);
-}
-
-void nvsim_host_log(const char *format, ...)
-{
-	char line[512];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(line, sizeof(line), format, arguments);
-	va_end(arguments);
-}
-
-void nvsim_host_print(void *to, const char *format, ...)
-{
-}
-
 static void open_all(void)
 {
 	u32 i;
 
 	memset(files, 0, sizeof(files));
 	memset(uvms, 0, sizeof(uvms));
-	for (i = 0; i < 3; i++)
-		if (nvsim_file_open(&files[i], i < 2 ? NVSIM_CONTROL_MINOR : 0))
+	for (i = 0; i < FILES; i++)
+		if (nvsim_file_open(&files[i], i < CONTROLS ? NVSIM_CONTROL_MINOR : 0))
 			abort();
 	for (i = 0; i < ARRAY_SIZE(uvms); i++)
 		nvsim_uvm_open(&uvms[i]);
@@ -232,7 +49,7 @@ static void close_all(void)
 	nvsim_engine_run();
 	for (i = 0; i < ARRAY_SIZE(uvms); i++)
 		nvsim_uvm_close(&uvms[i]);
-	for (i = 3; i--;)
+	for (i = FILES; i--;)
 		nvsim_file_close(&files[i]);
 	if (backings || tasks || file_refs || nvsim.gpus[0].used ||
 	    !list_empty(&nvsim.clients) || !list_empty(&nvsim.events) ||
@@ -281,7 +98,7 @@ static void every_size(const struct handles *have)
 	u8 arg[MOST_BYTES];
 	u32 file, escape, size;
 
-	for (file = 0; file < 3; file += 2)
+	for (file = 0; file < FILES; file += CONTROLS)
 		for (escape = 0; escape < 256; escape++)
 			for (size = 0; size < MOST_BYTES; size++) {
 				scribble(arg, size, have);
@@ -350,7 +167,7 @@ static u32 make_pinned(const struct handles *have)
 	put32(arg, NVOS02_CLASS, NV01_MEMORY_SYSTEM_OS_DESC);
 	put64(arg, NVOS02_MEMORY, (u64)arena + 64 * 1024 + odd(2 * PAGE));
 	put64(arg, NVOS02_LIMIT, 16 * PAGE - number(PAGE));
-	call(2, 0x27, sizeof(arg), arg);
+	call(CONTROLS, 0x27, sizeof(arg), arg);
 	return get32(arena, NVOS02_STATUS) ? 0 : get32(arena, NVOS02_NEW);
 }
 
@@ -487,7 +304,7 @@ static void program(void)
 		size = sizes[number(ARRAY_SIZE(sizes))];
 		scribble(arena, SCRIBBLED, &have);
 		scribble(arg, size, &have);
-		call(number(3), escapes[number(ARRAY_SIZE(escapes))], size, arg);
+		call(number(FILES), escapes[number(ARRAY_SIZE(escapes))], size, arg);
 		if (!number(40))
 			nvsim_inject(0, 31, 0);
 		if (!number(20) && nvsim_uvm_mmap(&uvms[0], 0x200000 + PAGE * number(64), PAGE * (1 + number(8)),
