@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-KERNEL = ("kmod/", "tests/vm/data/complain/")  # linked into Linux, whose licence they take
+KERNEL = ("kmod/", "tests/vm/data/complain/", "tests/kmod/data/careless/")  # linked into Linux, whose licence they take
 SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
 
 

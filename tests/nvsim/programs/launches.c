@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: Apache-2.0
 /*
  * How fast kernels of no duration are launched, and where the time goes. Prints
  * lines of a name and a number. launches [COUNT]
