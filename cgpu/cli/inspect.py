@@ -18,8 +18,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from cgpu.cli.status import ended
 from cgpu.core.annotations import decode_devices
-from cgpu.core.errors import AnnotationError, CgpuError, InputError, UnavailableError
+from cgpu.core.errors import AnnotationError, InputError, UnavailableError
 from cgpu.core.model import Node, Pod
 from cgpu.core.names import ANNOTATION_DEVICES, PLUGIN_PORT
 from cgpu.core.pods import asks_for_gpu
@@ -136,17 +137,7 @@ async def _watch(client: KubeClient, options: argparse.Namespace) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit 0 ok, 1 the API server cannot be reached, 2 usage."""
     options = parser().parse_args(argv)
-    try:
-        asyncio.run(run(options))
-    except InputError as error:
-        print(f"kubectl inspect cgpu: {error}", file=sys.stderr)
-        return 2
-    except CgpuError as error:
-        print(f"kubectl inspect cgpu: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    return 0
+    return ended("kubectl inspect cgpu", lambda: asyncio.run(run(options)))
 
 
 if __name__ == "__main__":

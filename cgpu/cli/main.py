@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cgpu`: one command in front of the tools that are not part of a running cluster."""
 
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
 from cgpu import __version__
-from cgpu.core.errors import CgpuError
+from cgpu.cli.status import ended
 
 # each is a module with `main(argv) -> int`, imported only when it is called
 COMMANDS: Final = {
@@ -35,18 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run_command(name: str, words: list[str]) -> int:
     """Run one command; errors of ours become one text on standard error."""
     module = import_module(COMMANDS[name][0])
-    try:
-        status: int = module.main(words)
-    except CgpuError as error:
-        print(f"cgpu {name}: {error}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:  # the reader of our output has enough; the interpreter must not trip over it once more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except KeyboardInterrupt:
-        print(f"cgpu {name}: interrupted", file=sys.stderr)
-        return 130
-    return status
+    return ended(f"cgpu {name}", lambda: module.main(words))
 
 
 def usage() -> str:

@@ -14,7 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from cgpu.core.errors import CgpuError, InputError, UnavailableError
+from cgpu.cli.status import ended
+from cgpu.core.errors import InputError, UnavailableError
 from cgpu.core.quantity import parse_bytes
 from cgpu.core.smi import Look, Owner, Process, Row, Sample, Settings, as_json, process_table, rows_of, table
 from cgpu.procfs import CgpuProc, Instance
@@ -203,17 +204,7 @@ def chosen(instances: Sequence[Instance], id_: str, gpu: int | None) -> list[Ins
 def main(argv: Sequence[str] | None = None) -> int:
     """Exit 0 ok, 1 the module cannot be reached or refuses, 2 usage."""
     options = parser().parse_args(argv)
-    try:
-        (change if options.verb == "set" else show)(options)
-    except InputError as error:
-        print(f"cgpu-smi: {error}", file=sys.stderr)
-        return 2
-    except CgpuError as error:
-        print(f"cgpu-smi: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    return 0
+    return ended("cgpu-smi", lambda: (change if options.verb == "set" else show)(options))
 
 
 if __name__ == "__main__":

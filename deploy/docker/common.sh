@@ -12,10 +12,27 @@ version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' "$source_tree/kmod/dkms.conf
 sources=$root/usr/src/cgpu_km-$version
 dry=
 module=1
+hot=
 
 say() { echo "cgpu: $*"; }
 fail() { echo "$program: $*" >&2; exit 1; }
-usage() { echo "usage: sh $program $1" >&2; exit 2; }
+
+# options "ALLOWED" WORD...: sets what the words say; a word that is not among the allowed ends the script
+options() {
+	allowed=$1
+	shift
+	for word in "$@"; do
+		case " $allowed " in
+		*" $word "*) ;;
+		*) echo "usage: sh $program [$(echo "$allowed" | sed 's/ /] [/g')]" >&2; exit 2 ;;
+		esac
+		case $word in
+		--dry-run) dry=1 ;;
+		--no-module) module= ;;
+		--hot) hot=1 ;;
+		esac
+	done
+}
 
 # run COMMAND...: does it, or with --dry-run says what it would do
 run() {

@@ -9,13 +9,7 @@ program=install.sh
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/common.sh"
 
-for word in "$@"; do
-	case $word in
-	--dry-run) dry=1 ;;
-	--no-module) module= ;;
-	*) usage "[--dry-run] [--no-module]" ;;
-	esac
-done
+options "--dry-run --no-module" "$@"
 need_root
 check_system
 find_python

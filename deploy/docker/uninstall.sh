@@ -6,13 +6,7 @@ program=uninstall.sh
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/common.sh"
 
-for word in "$@"; do
-	case $word in
-	--dry-run) dry=1 ;;
-	--no-module) module= ;;
-	*) usage "[--dry-run] [--no-module]" ;;
-	esac
-done
+options "--dry-run --no-module" "$@"
 need_root
 [ -x "$home/bin/cgpu" ] || fail "cgpu is not installed"
 [ -z "$(instances)" ] || fail "containers have shares: $(instances | tr '\n' ' '); end them first (docker ps, docker rm -f)"

@@ -9,16 +9,8 @@ set -eu
 program=upgrade.sh
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/common.sh"
-hot=
 
-for word in "$@"; do
-	case $word in
-	--dry-run) dry=1 ;;
-	--hot) hot=1 ;;
-	--no-module) module= ;;
-	*) usage "[--dry-run] [--hot] [--no-module]" ;;
-	esac
-done
+options "--dry-run --hot --no-module" "$@"
 need_root
 [ -x "$home/bin/cgpu" ] || fail "cgpu is not installed: sh install.sh"
 check_system

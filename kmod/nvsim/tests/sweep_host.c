@@ -155,22 +155,6 @@ void nvsim_host_kick(void)
 {
 }
 
-int scnprintf(char *to, size_t room, const char *format, ...)
-{
-	va_list arguments;
-	int length;
-
-	va_start(arguments, format);
-	length = vsnprintf(to, room, format, arguments);
-	va_end(arguments);
-	return length < (int)room ? length : (int)room - 1;
-}
-
-ssize_t shim_strscpy(char *to, const char *from, size_t room)
-{
-	return scnprintf(to, room, "%s", from);
-}
-
 void nvsim_host_log(const char *format, ...)
 {
 	char line[512];

@@ -22,22 +22,6 @@ static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static struct user_file *files[USER_FILES];
 static FILE *log_file;
 
-int scnprintf(char *to, size_t room, const char *format, ...)
-{
-	va_list arguments;
-	int length;
-
-	va_start(arguments, format);
-	length = vsnprintf(to, room, format, arguments);
-	va_end(arguments);
-	return length < (int)room ? length : (int)room - 1;
-}
-
-ssize_t shim_strscpy(char *to, const char *from, size_t room)
-{
-	return scnprintf(to, room, "%s", from);
-}
-
 void nvsim_lock(void)
 {
 	pthread_mutex_lock(&lock);

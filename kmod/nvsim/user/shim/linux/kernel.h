@@ -3,6 +3,8 @@
 #define SHIM_KERNEL_H
 
 #include <linux/types.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 #define min(a, b) ({ __typeof__(a) _a = (a); __typeof__(b) _b = (b); _a < _b ? _a : _b; })
@@ -21,6 +23,15 @@ static inline u64 div_u64(u64 dividend, u32 divisor)
 	return dividend / divisor;
 }
 
-__printf(3, 4) int scnprintf(char *to, size_t room, const char *format, ...);
+static inline __printf(3, 4) int scnprintf(char *to, size_t room, const char *format, ...)
+{
+	va_list arguments;
+	int length;
+
+	va_start(arguments, format);
+	length = vsnprintf(to, room, format, arguments);
+	va_end(arguments);
+	return length < (int)room ? length : (int)room - 1;
+}
 
 #endif

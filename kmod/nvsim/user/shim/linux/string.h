@@ -2,11 +2,9 @@
 #ifndef SHIM_STRING_H
 #define SHIM_STRING_H
 
-#include <linux/types.h>
+#include <linux/kernel.h>
 #include <string.h>
-#include <sys/types.h>
 
-ssize_t shim_strscpy(char *to, const char *from, size_t room);
-#define strscpy shim_strscpy
+#define strscpy(to, from, room) scnprintf(to, room, "%s", from)
 
 #endif
