@@ -5,18 +5,24 @@ The root is a parameter: tests build the tree in a folder. Refusals of the kerne
 and say what the number means.
 """
 
+from __future__ import annotations
+
 import errno
 import os
-import re
-from pathlib import Path
-from typing import Final, NamedTuple
 
 from cgpu.core.errors import UnavailableError
+from cgpu.core.light import TYPE_CHECKING, NamedTuple
+from cgpu.light import Path
 
+if TYPE_CHECKING:
+    from typing import Final
+
+PROC: Final = Path("/proc")
 FOLDER: Final = "cgpu_km"
 _NUMBERS: Final = ("gpu", "inst", "mem", "used", "weight", "highprio", "busy_ns", "oom")
 _DEVICES: Final = ("dev", "ctl", "uvm")
-_ID: Final = re.compile(r"[0-9a-f]{12}", re.ASCII)
+_ID_LENGTH: Final = 12
+_HEX: Final = "0123456789abcdef"
 _MEANINGS: Final[dict[int, str]] = {
     errno.EINVAL: "the module refuses a value; its log (dmesg) names it",
     errno.EEXIST: "this instance exists already",
@@ -66,7 +72,7 @@ def _device(text: str) -> tuple[int, int]:
 class CgpuProc:
     """The tree under `root`/cgpu_km."""
 
-    def __init__(self, root: Path = Path("/proc")) -> None:
+    def __init__(self, root: Path = PROC) -> None:
         """`root`: /proc, or a folder that stands for it."""
         self.path = root / FOLDER
 
@@ -96,7 +102,7 @@ class CgpuProc:
 
     def create(self, id_: str, gpu: int, mem: int, weight: int | None = None, highprio: bool = False) -> None:
         """Make an instance on one GPU (NVIDIA minor) with `mem` bytes. Raises UnavailableError with the kernel's reason."""
-        if not _ID.fullmatch(id_):
+        if len(id_) != _ID_LENGTH or id_.strip(_HEX):
             raise UnavailableError(f"instance id {id_!r}: must be 12 hex digits")
         words = ["create", id_, f"gpu={gpu}", f"mem={mem}"]
         words += [f"weight={weight}"] if weight is not None else []

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The memory formula and the list rules of ALIYUN_COM_GPU_MEM_CONTAINER and _DEV."""
 
-import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from __future__ import annotations
 
 from cgpu.core.errors import MemoryRuleError
-from cgpu.core.names import ENV_CONTAINER, ENV_DEV
+from cgpu.core.light import TYPE_CHECKING, NamedTuple
+from cgpu.core.variables import ENV_CONTAINER, ENV_DEV
 
-_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Fraction(NamedTuple):
@@ -16,6 +16,11 @@ class Fraction(NamedTuple):
 
     container: int
     dev: int
+
+
+def is_number(text: str) -> bool:
+    """Whether it is a whole number of one to nine digits."""
+    return text.isascii() and text.isdigit() and len(text) <= 9
 
 
 def units_of(total_mib: int, reserve_mib: int = 0) -> int:
@@ -54,7 +59,7 @@ def _numbers(variable: str, text: str | None) -> tuple[int, ...] | None:
         return None
     parts = [part.strip() for part in text.split(",")]
     for part in parts:
-        if not _NUMBER.fullmatch(part):
+        if not is_number(part):
             raise MemoryRuleError(
                 f"{variable}={text[:80]}: {part!r} is no whole number of GiB; write one number or a comma list"
             )

@@ -4,8 +4,19 @@
 `docs/reference.md` explains each; `tests/test_docs.py` compares the two.
 """
 
+# ruff: noqa: PLC0414 - the variables are names too
 from enum import StrEnum
 from typing import Final
+
+from cgpu.core.variables import ENV_CONTAINER as ENV_CONTAINER
+from cgpu.core.variables import ENV_DEV as ENV_DEV
+from cgpu.core.variables import ENV_DISABLE as ENV_DISABLE
+from cgpu.core.variables import ENV_HIGH_PRIO as ENV_HIGH_PRIO
+from cgpu.core.variables import ENV_IDX as ENV_IDX
+from cgpu.core.variables import ENV_POD as ENV_POD
+from cgpu.core.variables import ENV_VISIBLE_DEVICES as ENV_VISIBLE_DEVICES
+from cgpu.core.variables import ENV_WEIGHT as ENV_WEIGHT
+from cgpu.core.variables import MAX_INSTANCES_DEFAULT as MAX_INSTANCES_DEFAULT
 
 DOMAIN: Final = "cgpu.aliyun.com"
 
@@ -35,15 +46,6 @@ ANNOTATION_POD: Final = "ALIYUN_COM_GPU_MEM_POD"
 ANNOTATION_ASSUME_TIME: Final = "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
 ANNOTATION_ASSIGNED: Final = "ALIYUN_COM_GPU_MEM_ASSIGNED"
 
-ENV_CONTAINER: Final = "ALIYUN_COM_GPU_MEM_CONTAINER"
-ENV_DEV: Final = "ALIYUN_COM_GPU_MEM_DEV"
-ENV_IDX: Final = "ALIYUN_COM_GPU_MEM_IDX"
-ENV_POD: Final = "ALIYUN_COM_GPU_MEM_POD"
-ENV_WEIGHT: Final = "ALIYUN_COM_GPU_SCHD_WEIGHT"
-ENV_HIGH_PRIO: Final = "ALIYUN_COM_GPU_HIGH_PRIO"
-ENV_DISABLE: Final = "CGPU_DISABLE"
-ENV_VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
-
 EVENT_UNSCHEDULABLE: Final = "GPUShareUnschedulable"
 EVENT_ALLOCATED: Final = "GPUShareAllocated"
 EVENT_ALLOCATE_FAILED: Final = "GPUShareAllocateFailed"
@@ -62,7 +64,6 @@ PLUGIN_PORT: Final = 12347
 
 CDI_KIND: Final = "aliyun.com/gpu-mem"
 
-MAX_INSTANCES_DEFAULT: Final = 20
 CORE_STEP: Final = 5
 CORE_PER_CARD: Final = 100
 

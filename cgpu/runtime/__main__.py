@@ -5,22 +5,26 @@ Its sh front starts it for those commands only, with the arguments RUNTIME WORDS
 itself: `python -m` would import twice as much.
 """
 
-import json
+from __future__ import annotations
+
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from pathlib import Path
-from typing import Final, NoReturn
 
+from cgpu import light_json as json
 from cgpu.core.errors import CgpuError, UnavailableError
+from cgpu.core.light import TYPE_CHECKING
+from cgpu.light import Path, suppress
 from cgpu.procfs import CgpuProc
 from cgpu.runtime.arguments import BUNDLED, Call, instance_of, parse
 from cgpu.runtime.config import Config, config_path, read_config
 from cgpu.runtime.create import Tools, prepare, read_document, write_document
 from cgpu.runtime.host import Paths
 from cgpu.runtime.instances import Instances
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Final, NoReturn
 
 NOT_FOUND: Final = 127
 

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line of an OCI runtime, as Docker, containerd and Podman call runc and crun. Pure."""
 
-import re
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from __future__ import annotations
+
+from cgpu.core.light import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Final
 
 # Options that take the next word, of runc 1.0 to 1.4 and crun 1.8 to 1.24; the rest are switches or hold their value.
 VALUED: Final = frozenset(
@@ -24,7 +28,7 @@ VALUED: Final = frozenset(
     ]
 )
 BUNDLED: Final = frozenset({"create", "run", "restore"})
-_HEX: Final = re.compile(r"[0-9a-f]{12,}", re.ASCII)
+_HEX: Final = "0123456789abcdef"
 ID_LENGTH: Final = 12
 
 
@@ -69,7 +73,7 @@ def instance_of(container: str) -> str:
 
     Callers that name containers freely (`ctr run … web`) get the first 12 hex digits of the name's SHA-256.
     """
-    if _HEX.fullmatch(container):
+    if len(container) >= ID_LENGTH and not container.strip(_HEX):
         return container[:ID_LENGTH]
     import hashlib  # noqa: PLC0415 - slow to import, and Docker's ids never need it
 

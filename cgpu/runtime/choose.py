@@ -6,21 +6,25 @@ runtime in CDI mode, Docker or Podman with a CDI name, `--device`) left device n
 leaves a prestart hook and NVIDIA_VISIBLE_DEVICES; images and `-e` bring the variable alone.
 """
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final
+from __future__ import annotations
 
 from cgpu.core.errors import ContainerError
-from cgpu.core.names import ENV_CONTAINER, ENV_VISIBLE_DEVICES
+from cgpu.core.light import TYPE_CHECKING
+from cgpu.core.memory import is_number
+from cgpu.core.variables import ENV_CONTAINER, ENV_VISIBLE_DEVICES
 from cgpu.runtime.request import HostGpu
 
-Spec = Mapping[str, Any]
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from typing import Any, Final
+
+    Spec = Mapping[str, Any]
 
 HOOK: Final = "nvidia-container-runtime-hook"
 _OLD_HOOK: Final = "nvidia-container-toolkit"  # its name before 1.4
 _MOUNTS: Final = "/var/run/nvidia-container-devices/"
-_NODE: Final = re.compile(r"/dev/nvidia([0-9]+)", re.ASCII)
-_QUALIFIED: Final = re.compile(r"[a-z0-9.-]*nvidia\.com/gpu=(.+)", re.ASCII)
+_NODE: Final = "/dev/nvidia"
+_QUALIFIED: Final = "nvidia.com/gpu="
 
 
 def env_of(spec: Spec) -> dict[str, str]:
@@ -61,7 +65,8 @@ def chosen_gpus(spec: Spec, gpus: Sequence[HostGpu], majors: Collection[int]) ->
 def _minors(spec: Spec, majors: Collection[int]) -> list[int]:
     devices = (spec.get("linux") or {}).get("devices") or ()
     nodes = (device for device in devices if device.get("type") in ("c", "u") and device.get("major") in majors)
-    return [int(found[1]) for device in nodes if (found := _NODE.fullmatch(device.get("path", "")))]
+    numbers = (device.get("path", "").removeprefix(_NODE) for device in nodes)
+    return [int(number) for number in numbers if is_number(number)]
 
 
 def _by_minor(minors: Sequence[int], gpus: Sequence[HostGpu]) -> tuple[HostGpu, ...]:
@@ -88,8 +93,8 @@ def _mounted(spec: Spec) -> Iterator[str]:
 
 
 def _by_name(name: str, gpus: Sequence[HostGpu]) -> tuple[HostGpu, ...]:
-    qualified = _QUALIFIED.fullmatch(name)
-    plain = (qualified[1] if qualified else name).lower()
+    kind, qualified, device = name.partition(_QUALIFIED)
+    plain = (device if qualified and device and "/" not in kind else name).lower()
     if plain == "all":
         return tuple(gpus)
     found = tuple(gpu for gpu in gpus if plain in (str(gpu.ordinal), gpu.uuid.lower()))

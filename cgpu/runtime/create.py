@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Before a container is created: what its config.json asks for is made, and the document is edited."""
 
-import errno
-import json
-import os
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from __future__ import annotations
 
+import errno
+import os
+
+from cgpu import light_json as json
 from cgpu.core.errors import ContainerError, UnavailableError
-from cgpu.core.names import ENV_CONTAINER, ENV_VISIBLE_DEVICES, MAX_INSTANCES_DEFAULT
+from cgpu.core.light import TYPE_CHECKING, NamedTuple
+from cgpu.core.variables import ENV_CONTAINER, ENV_VISIBLE_DEVICES, MAX_INSTANCES_DEFAULT
+from cgpu.light import Path
 from cgpu.procfs import CgpuProc
 from cgpu.runtime.arguments import Call, instance_of
 from cgpu.runtime.choose import asks_for_gpus, chosen_gpus, env_of, gpu_hooks, is_kubernetes
@@ -19,6 +20,10 @@ from cgpu.runtime.instances import Instances, Owner
 from cgpu.runtime.libraries import wanted
 from cgpu.runtime.request import HostGpu, Request, is_off, request_of
 from cgpu.runtime.spec import File, Node, has_driver_files, isolated, may_open_anything, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, Final
 
 STAND_IN: Final = "cgpu-gpus-hook"  # what install.sh puts where Docker looks for NVIDIA's hook, when there is none
 _COMMON: Final = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")

@@ -5,15 +5,20 @@ Asking the driver takes a tenth of a second and more; a container start must not
 the boot, the driver's version or the list of its cards differs.
 """
 
-import json
-import os
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from __future__ import annotations
 
+import os
+
+from cgpu import light_json as json
 from cgpu.core.errors import UnavailableError
+from cgpu.core.light import TYPE_CHECKING, NamedTuple
+from cgpu.light import Path
 from cgpu.runtime.libraries import HostFile, discover
 from cgpu.runtime.request import HostGpu
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, Final
 
 NVIDIA_MAJOR: Final = 195
 QUERY: Final = ("nvidia-smi", "--query-gpu=index,pci.bus_id,uuid,memory.total", "--format=csv,noheader,nounits")
@@ -89,7 +94,7 @@ def scan_cards(proc: Path) -> tuple[HostGpu, ...]:
 def _minors(proc: Path) -> dict[str, int]:
     """Number of /dev/nvidia<minor> by PCI address; the driver's own list has it, nvidia-smi does not."""
     found = {}
-    for card in (proc / "driver/nvidia/gpus").glob("*"):
+    for card in (proc / "driver/nvidia/gpus").iterdir():
         for line in (card / "information").read_text().splitlines():
             name, _, value = line.partition(":")
             if name.strip() == "Device Minor":

@@ -5,20 +5,24 @@ What stands behind a container is written down first (/run/cgpu/<id>.json), then
 finds the note can therefore end everything, however far the making came.
 """
 
+from __future__ import annotations
+
 import ctypes
 import errno
-import json
 import os
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, Final, NamedTuple
 
+from cgpu import light_json as json
 from cgpu.core.errors import UnavailableError
+from cgpu.core.light import TYPE_CHECKING, NamedTuple
+from cgpu.light import Path, suppress
 from cgpu.procfs import CgpuProc, Instance
 from cgpu.runtime.request import Request
 from cgpu.runtime.spec import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Final
 
 _DETACH: Final = 2  # MNT_DETACH of umount2(2)
 _BUSY_S: Final = 2.0  # the kernel frees the mounts of a container that has just ended in the background
@@ -106,7 +110,11 @@ class Instances:
 
     def leftovers(self) -> list[str]:
         """Instances whose container is gone or never came to be."""
-        return [note.stem for note in sorted(self._run.glob("[0-9a-f]*.json")) if self._is_leftover(note)]
+        try:
+            notes = sorted(note for note in self._run.iterdir() if note.name.endswith(".json"))
+        except OSError:
+            return []  # nothing was ever made
+        return [note.stem for note in notes if self._is_leftover(note)]
 
     def _nodes(self, id_: str) -> list[Node]:
         folder = self._run / id_

@@ -6,13 +6,17 @@ mounted, chosen by NVIDIA_DRIVER_CAPABILITIES as NVIDIA's runtime documents it. 
 programs ask for shorter names, which are links on the host and become mounts of the same file in the container.
 """
 
-import os
-import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Final, NamedTuple
+from __future__ import annotations
 
+import os
+
+from cgpu.core.light import TYPE_CHECKING, NamedTuple
+from cgpu.light import Path
 from cgpu.runtime.spec import File
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Final
 
 ENV_CAPABILITIES: Final = "NVIDIA_DRIVER_CAPABILITIES"
 DEFAULT_CAPABILITIES: Final = "utility,compute"
@@ -34,7 +38,6 @@ PROGRAMS: Final[Mapping[str, str]] = {
 }
 LIBRARY_FOLDERS: Final = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib")
 PROGRAM_FOLDERS: Final = ("usr/bin", "usr/sbin", "usr/local/bin")
-_LIBRARY: Final = re.compile(r"lib([a-z0-9-]+)\.so(?:\.[0-9.]+)?", re.ASCII)
 
 
 class HostFile(NamedTuple):
@@ -65,13 +68,18 @@ def _in_folder(folder: Path, version: str) -> Iterator[HostFile]:
     except OSError:
         return
     for name in names:
-        library = _LIBRARY.fullmatch(name) if version else None
-        capability = LIBRARIES.get(library[1]) if library else None if version else PROGRAMS.get(name)
+        capability = LIBRARIES.get(_plain(name)) if version else PROGRAMS.get(name)
         if capability is None:
             continue
         source = os.path.realpath(folder / name)
         if Path(source).is_file() and (not version or source.endswith(f".so.{version}")):
             yield HostFile(source, name, capability)
+
+
+def _plain(name: str) -> str:
+    """cuda of libcuda.so and libcuda.so.1; "" of what is no library."""
+    plain, found, _ = name.removeprefix("lib").partition(".so")
+    return plain if found and name.startswith("lib") else ""
 
 
 def wanted(files: tuple[HostFile, ...], env: Mapping[str, str], rootfs: Path) -> list[File]:

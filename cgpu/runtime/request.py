@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a container's variables ask for. Pure: variables and cards in, shares out, or one sentence that says why not."""
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from __future__ import annotations
 
 from cgpu.core.errors import ContainerError
-from cgpu.core.memory import fractions_of, visible_mib
-from cgpu.core.names import (
+from cgpu.core.light import TYPE_CHECKING, NamedTuple
+from cgpu.core.memory import fractions_of, is_number, visible_mib
+from cgpu.core.variables import (
     ENV_CONTAINER,
     ENV_DEV,
     ENV_DISABLE,
@@ -18,9 +17,11 @@ from cgpu.core.names import (
     MAX_INSTANCES_DEFAULT,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Final
+
 _SWITCH: Final = {"": False, "0": False, "false": False, "1": True, "true": True}
-_NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
-_NUMBERS: Final = re.compile(r"[0-9]{1,9}(,[0-9]{1,9})*", re.ASCII)
 
 
 class HostGpu(NamedTuple):
@@ -52,7 +53,7 @@ def is_off(env: Mapping[str, str]) -> bool:
     if _switch(ENV_DISABLE, env):
         return True
     parts = [part.strip() for part in env.get(ENV_CONTAINER, "").split(",")]
-    return parts == [""] or any(_NUMBER.fullmatch(part) and int(part) == 0 for part in parts)
+    return parts == [""] or any(is_number(part) and int(part) == 0 for part in parts)
 
 
 def request_of(env: Mapping[str, str], gpus: Sequence[HostGpu], most: int = MAX_INSTANCES_DEFAULT) -> Request | None:
@@ -92,7 +93,7 @@ def _weight(env: Mapping[str, str], most: int) -> int | None:
     text = env.get(ENV_WEIGHT, "").strip()
     if not text:
         return None
-    if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= most:
+    if not is_number(text) or not 1 <= int(text) <= most:
         raise ContainerError(f"{ENV_WEIGHT}={text[:80]}: must be a whole number from 1 to {most} (max_inst of the GPU)")
     return int(text)
 
@@ -101,5 +102,5 @@ def _check_compatible(env: Mapping[str, str]) -> None:
     """These decide nothing, but a wrong one is somebody's mistake."""
     for variable in (ENV_IDX, ENV_POD):
         text = env.get(variable, "").strip()
-        if text and not _NUMBERS.fullmatch(text):
+        if text and not all(map(is_number, text.split(","))):
             raise ContainerError(f"{variable}={text[:80]}: must be a whole number, or a comma list of them")

@@ -5,10 +5,16 @@ Format: OCI runtime specification 1.2, config-linux.md. A device entry would mak
 node, so the instance's nodes come as bind mounts, and the device cgroup gets exact rules for their own numbers.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from __future__ import annotations
 
-from cgpu.runtime.choose import Spec, gpu_hooks
+from cgpu.core.light import TYPE_CHECKING, NamedTuple
+from cgpu.runtime.choose import gpu_hooks
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from typing import Any, Final
+
+    from cgpu.runtime.choose import Spec
 
 _ALL: Final = -1
 _CHARACTER: Final = (None, "", "a", "c", "u")  # what a rule may call character devices, alone or among all

@@ -40,6 +40,6 @@ def test_a_mistake_names_file_key_and_rule(text: str, reason: str) -> None:
 
 def test_where_the_file_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CGPU_CONFIG", raising=False)
-    assert config_path() == PLACE
+    assert str(config_path()) == str(PLACE) == "/etc/cgpu/config.toml"
     monkeypatch.setenv("CGPU_CONFIG", "/else/where.toml")
-    assert config_path() == Path("/else/where.toml")
+    assert str(config_path()) == "/else/where.toml"
