@@ -214,9 +214,8 @@ static int add_node(struct super_block *sb, const char *name, int minor,
 	return show_node(sb, node, name, own);
 }
 
-static int add_nodes(struct super_block *sb, struct cgpu_inst *inst)
+static int add_nodes(struct super_block *sb, struct cgpu_inst *inst, int uvm)
 {
-	int uvm = cgpu_find_major("nvidia-uvm");
 	char name[16];
 	int minor, ret;
 
@@ -257,7 +256,7 @@ struct cgpu_node *cgpu_node_of(struct cgpu_file *f, int minor)
 }
 EXPORT_SYMBOL_GPL(cgpu_node_of);
 
-static int fill_super(struct super_block *sb, struct cgpu_inst *inst)
+static int fill_super(struct super_block *sb, struct cgpu_inst *inst, int uvm)
 {
 	struct cgpufs *fs = sb->s_fs_info;
 	int ret;
@@ -269,7 +268,7 @@ static int fill_super(struct super_block *sb, struct cgpu_inst *inst)
 	fs->pinned = true;
 	ret = make_root(sb, CGPUFS_MAGIC);
 	if (!ret)
-		ret = add_nodes(sb, inst);
+		ret = add_nodes(sb, inst, uvm);
 	if (ret)
 		return ret;
 	inst->sb = sb;
@@ -323,16 +322,17 @@ static int set_inst(struct super_block *sb, void *inst)
 static struct dentry *cgpufs_mount(struct file_system_type *type, int flags,
 				   const char *dev, void *data)
 {
+	/* It reads a file of /proc, and reading ours takes the registry's lock. */
+	int uvm = cgpu_find_major("nvidia-uvm"), ret = 0;
 	struct super_block *sb;
 	struct cgpu_inst *inst;
-	int ret = 0;
 
 	mutex_lock(&cgpu_registry_lock);
 	inst = inst_of_options(data);
 	sb = IS_ERR(inst) ? ERR_CAST(inst) :
 	     sget(type, same_inst, set_inst, flags, inst);
 	if (!IS_ERR(sb) && !sb->s_root)
-		ret = fill_super(sb, inst);
+		ret = fill_super(sb, inst, uvm);
 	mutex_unlock(&cgpu_registry_lock);
 	if (IS_ERR(sb))
 		return ERR_CAST(sb);
