@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of `cgpu-runtime` that thinks: creation of a container, and the end of one that has an instance.
 
-Its sh front starts it for those commands only, with the arguments RUNTIME WORDS...; RUNTIME is runc or crun. It calls `main`
-itself: `python -m` would import twice as much.
+Its sh front starts it for those commands only, with the arguments RUNTIME WORDS...; RUNTIME is runc or crun. It calls
+`command` itself, without `site`: `python -m` would import twice as much.
 """
 
 from __future__ import annotations
@@ -44,6 +44,13 @@ def main(argv: Sequence[str] | None = None, tools: Tools | None = None) -> int:
         return _tell(call, str(error))
     except Exception as error:  # noqa: BLE001 - nobody reads a traceback here: the caller shows what --log holds
         return _tell(call, f"a fault of cgpu-runtime: {type(error).__name__}: {error}", traceback())
+
+
+def command() -> NoReturn:
+    """The whole command. Nothing is left to tidy at its end, which Python would take a millisecond or two for."""
+    status = main()
+    sys.stdout.flush()
+    os._exit(status)
 
 
 def _tools(config: Config) -> Tools:
@@ -146,4 +153,4 @@ def _log(path: str) -> Callable[[str], None]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

@@ -16,7 +16,12 @@ fi
 think() {
 	here=$0
 	[ -L "$here" ] && here=$(readlink -f "$here")
-	exec "${here%/*}/python3" -I -c 'from cgpu.runtime.__main__ import main; raise SystemExit(main())' "$runtime" "$@"
+	bin=${here%/*}
+	code='import sys; sys.path.append(sys.argv.pop(1)); from cgpu.runtime.__main__ import command; command()'
+	for site in "$bin"/../lib/python3*/site-packages; do
+		[ -e "$site/cgpu/runtime/__main__.py" ] && exec "$bin/python3" -I -S -c "$code" "$site" "$runtime" "$@"
+	done
+	exec "$bin/python3" -I -c "$code" "$bin" "$runtime" "$@" # a checkout, which only `site` finds
 }
 
 # a container whose document names neither GPUs nor shares is the runtime's alone

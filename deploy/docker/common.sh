@@ -88,6 +88,8 @@ install_commands() {
 		[ ! -e "$site/cgpu" ] || mv "$site/cgpu" "$site/cgpu.old"
 		mv "$site/cgpu.new" "$site/cgpu"
 		rm -rf "$site/cgpu.old"
+		# compiled now, not at the start of the first container
+		"$home/bin/python3" -I -S -c 'import sys; sys.path.append(sys.argv[1]); import cgpu.runtime.__main__' "$site"
 		cp "$source_tree/cgpu/runtime/front.sh" "$home/bin/cgpu-runtime.new"
 		mv "$home/bin/cgpu-runtime.new" "$home/bin/cgpu-runtime"
 	fi

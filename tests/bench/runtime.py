@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What cgpu-runtime adds to runc on this host: side by side in one run, with the kernel's side in a folder.
 
-`create` of a container with a share, of one without GPU, and a question (`state`). The folder's kernel is a fake of the
-tests, whose imports count for us.
+`create` of a container with a share, of one without GPU, and a question (`state`). The wrapper is laid out as install.sh
+does it; its kernel writes inst_ctl as the module shows it, and mounts nothing. Where NVIDIA's own runtime has been built
+for the tests, what that adds to the same creation stands beside it.
 """
 
 import json
+import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -14,13 +17,84 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+from tests.vm.cache import cache_root
 
 ROOT = Path(__file__).parents[2]
-FRONT = ROOT / "cgpu/runtime/front.sh"
-REPEATS = 25
+REPEATS = int(os.environ.get("REPEATS", "25"))
 ID = "0123456789abcdef" * 4
-WRAPPER = "from tests.runtime.wrapper import run; raise SystemExit(run())"
 SHARE = ["ALIYUN_COM_GPU_MEM_CONTAINER=6", "ALIYUN_COM_GPU_MEM_DEV=15", "NVIDIA_VISIBLE_DEVICES=all"]
+# the wrapper's own main, with tools that work on a folder; it imports nothing that main does not
+STAND_IN = """
+import os
+import cgpu.runtime.__main__ as real
+from cgpu.light import Path
+from cgpu.procfs import CgpuProc
+
+HERE = Path(os.environ["BENCH_FOLDER"])
+
+class Kernel(CgpuProc):
+    def create(self, id_, gpu, mem, weight=None, highprio=False):
+        with open(self.path / "inst_ctl", "a") as control:
+            control.write(f"{id_} gpu={gpu} inst=0 mem={mem} used=0 weight=1 highprio=0 busy_ns=0 oom=0 dev=240:0 ctl=241:0 uvm=241:1\\n")
+
+    def destroy(self, id_):
+        (self.path / "inst_ctl").write_text("")
+
+def mount(id_, folder):
+    for name in ("nvidia0", "nvidiactl", "nvidia-uvm"):
+        (folder / name).write_text(id_)
+
+def unmount(folder):
+    for file in folder.iterdir():
+        file.unlink()
+
+def tools(config):
+    kernel = Kernel(HERE / "proc")
+    paths = real.Paths(HERE / "proc", HERE / "dev", HERE / "run", HERE)
+    return real.Tools(config, paths, kernel, real.Instances(kernel, paths.run, mount, unmount), real._log(""))
+
+real._tools = tools
+command = real.command
+"""
+
+
+def installed(here: Path) -> Path:
+    """The wrapper as install.sh lays it out, with the tools of `STAND_IN`, and a machine with a T4 that was asked before."""
+    site = here / "opt/lib/python3/site-packages"
+    (here / "opt/bin").mkdir(parents=True)
+    shutil.copytree(ROOT / "cgpu", site / "cgpu", ignore=shutil.ignore_patterns("__pycache__"))
+    (site / "stand_in.py").write_text(STAND_IN)
+    (here / "opt/bin/python3").symlink_to(Path(sys.executable).resolve())
+    text = (ROOT / "cgpu/runtime/front.sh").read_text()
+    assert "from cgpu.runtime.__main__ import command" in text
+    front = here / "opt/bin/cgpu-runtime"
+    front.write_text(text.replace("from cgpu.runtime.__main__ import command", "from stand_in import command"))
+    front.chmod(0o755)
+    machine(here)
+    return front
+
+
+def machine(here: Path) -> None:
+    """/proc, /run and a library of the driver."""
+    for folder in ("proc/cgpu_km/0", "proc/driver/nvidia/gpus/0000:00:04.0", "proc/sys/kernel/random", "run"):
+        (here / folder).mkdir(parents=True)
+    files = {
+        "proc/cgpu_km/version": "1.0.0\n",
+        "proc/cgpu_km/inst_ctl": "",
+        "proc/cgpu_km/0/max_inst": "20\n",
+        "proc/devices": "195 nvidia\n510 nvidia-uvm\n",
+        "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.261.03\n",
+        "proc/sys/kernel/random/boot_id": "one\n",
+        "libcuda.so.535.261.03": "",
+    }
+    for name, text in files.items():
+        (here / name).write_text(text)
+    card = {"ordinal": 0, "minor": 0, "uuid": "GPU-aaaa", "total_mib": 15109}
+    library = {"source": str(here / "libcuda.so.535.261.03"), "name": "libcuda.so.1", "capability": "compute"}
+    stamp = [2, "one", "535.261.03", ["0000:00:04.0"]]
+    (here / "run/cards.json").write_text(json.dumps({"stamp": stamp, "cards": [card], "files": [library]}))
 
 
 def bundle(place: Path, env: Sequence[str]) -> Path:
@@ -37,42 +111,82 @@ def bundle(place: Path, env: Sequence[str]) -> Path:
     return place
 
 
-def timed(command: Sequence[str | Path]) -> float:
-    """Milliseconds of one command, which must succeed or ask about nothing."""
-    start = time.perf_counter()
-    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT)
-    return (time.perf_counter() - start) * 1e3
+class Cost(NamedTuple):
+    """Of one command, in ms: by the clock, and of processors, which another program's load changes less."""
+
+    clock: float
+    processor: float
 
 
-def compare(title: str, plain: Callable[[], float], ours: Callable[[], float]) -> None:
-    """Medians of two ways, taken in turns."""
-    pairs = [(plain(), ours()) for _ in range(REPEATS)]
-    low, high = (statistics.median(times) for times in zip(*pairs, strict=True))
-    print(f"{title:34} runc {low:7.2f} ms  cgpu-runtime {high:7.2f} ms  added {high - low:6.2f} ms", flush=True)
+def timed(command: Sequence[str | Path], must: bool = True) -> Cost:
+    """What one command costs, which must succeed if it is not a question about nothing."""
+    used, start = processor_ms(), time.perf_counter()
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    cost = Cost((time.perf_counter() - start) * 1e3, processor_ms() - used)
+    if must and done.returncode:
+        raise SystemExit(f"bench: {' '.join(map(str, command))} ended with {done.returncode}")
+    return cost
 
 
-def created(runtime: Sequence[str | Path], state: Path, place: Path) -> Callable[[], float]:
-    """Time of a creation; the container is removed outside the measurement."""
+def processor_ms() -> float:
+    """Of all our children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) * 1e3
 
-    def run() -> float:
+
+def compare(title: str, ways: dict[str, Callable[[], Cost]]) -> None:
+    """Medians of several ways, taken in turns; each after the first beside it."""
+    rounds = [[way() for way in ways.values()] for _ in range(REPEATS)]
+    medians = [Cost(*map(statistics.median, zip(*costs, strict=True))) for costs in zip(*rounds, strict=True)]
+    base = medians[0]
+    print(f"{title}: {next(iter(ways))} {base.clock:.2f} ms")
+    for name, cost in list(zip(ways, medians, strict=True))[1:]:
+        added = f"added {cost.clock - base.clock:6.2f} ms, of processor {cost.processor - base.processor:6.2f} ms"
+        print(f"    {name:24} {cost.clock:7.2f} ms = {cost.clock / base.clock:5.2f} times, {added}", flush=True)
+
+
+def created(runtime: Sequence[str | Path], state: Path, place: Path) -> Callable[[], Cost]:
+    """Cost of a creation; the container is removed outside the measurement."""
+
+    def run() -> Cost:
         shutil.copy(place / "config.json.first", place / "config.json")
         took = timed([*runtime, "--root", state, "create", "--bundle", place, ID])
-        subprocess.run([*runtime, "--root", state, "delete", "--force", ID], check=True, capture_output=True, cwd=ROOT)
+        subprocess.run([*runtime, "--root", state, "delete", "--force", ID], check=True, capture_output=True)
         return took
 
     return run
 
 
+def nvidias() -> list[Path]:
+    """NVIDIA's own runtime, if some test has built it; the newest."""
+    built = cache_root().glob("**/nvidia-container-runtime")
+    return sorted(
+        (path for path in built if path.is_file() and os.access(path, os.X_OK)), key=lambda path: path.stat().st_mtime
+    )[-1:]
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
-        state = here / "state"
+        os.environ |= {"BENCH_FOLDER": folder, "CGPU_CONFIG": str(ROOT / "deploy/docker/config.toml")}
+        front, state = installed(here), here / "state"
         share, plain = bundle(here / "share", SHARE), bundle(here / "plain", [])
-        thinking: list[str | Path] = [sys.executable, "-c", WRAPPER, here, "runc"]
-        compare("create, with a share", created(["runc"], state, share), created(thinking, state, share))
-        compare("create, without GPU", created(["runc"], state, plain), created([FRONT], state, plain))
+        print(f"medians of {REPEATS} rounds")
+        ours = {"runc": created(["runc"], state, share), "cgpu-runtime": created([front], state, share)}
+        theirs = {path.name: created([path], state, plain) for path in nvidias()}
+        compare("create, with a share", ours | theirs)
+        compare(
+            "create, without GPU",
+            {"runc": created(["runc"], state, plain), "cgpu-runtime": created([front], state, plain)},
+        )
         question = ["--root", str(state), "state", "none"]
-        compare("state", lambda: timed(["runc", *question]), lambda: timed([FRONT, *question]))
+        compare(
+            "state",
+            {
+                "runc": lambda: timed(["runc", *question], must=False),
+                "cgpu-runtime": lambda: timed([front, *question], must=False),
+            },
+        )
     return 0
 
 

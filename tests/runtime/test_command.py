@@ -140,7 +140,7 @@ def test_a_runtime_that_is_not_there(wrapper: Run) -> None:
 def front(tmp_path: Path) -> Run:
     """The front beside a python3 that only says how it was called; `config` is the file's text."""
     shutil.copy2(FRONT, tmp_path / "cgpu-runtime")
-    (tmp_path / "python3").write_text('#!/bin/sh\nshift 3; echo "python3 $*"\n')
+    (tmp_path / "python3").write_text('#!/bin/sh\nwhile [ "$1" != -c ]; do shift; done; shift 3; echo "python3 $*"\n')
     (tmp_path / "told").write_text('#!/bin/sh\necho "told $*"\n')
     for name in ("python3", "told"):
         (tmp_path / name).chmod(0o755)
@@ -174,6 +174,21 @@ def test_only_what_makes_or_ends_an_instance_starts_python(front: Run, tmp_path:
     want = f"python3 {tmp_path}/told {line}" if thinks else f"told {line}"
 
     assert front(*line.split()).stdout.strip() == want.strip()
+
+
+def test_python_starts_without_site_where_the_package_lies_beside_it(front: Run, tmp_path: Path) -> None:
+    """`bin` and `lib` as a virtual environment has them; elsewhere `site` has to find the package."""
+    (tmp_path / "opt/bin").mkdir(parents=True)
+    package = tmp_path / "opt/lib/python3.11/site-packages/cgpu/runtime"
+    package.mkdir(parents=True)
+    shutil.copy2(FRONT, tmp_path / "opt/bin/cgpu-runtime")
+    (tmp_path / "opt/bin/python3").write_text('#!/bin/sh\necho "$1 $2"\n')
+    (tmp_path / "opt/bin/python3").chmod(0o755)
+    (tmp_path / "link").symlink_to(tmp_path / "opt/bin/cgpu-runtime")
+
+    assert subprocess.check_output([tmp_path / "link", "create", "x"], text=True) == "-I -c\n"
+    (package / "__main__.py").touch()
+    assert subprocess.check_output([tmp_path / "link", "create", "x"], text=True) == "-I -S\n"
 
 
 @pytest.mark.parametrize("how", ["--bundle {}", "-b {}", "--bundle={}", "--pid-file /p --bundle {}"])
