@@ -26,7 +26,7 @@ from cgpu.core.model import Container, ContainerKind, Pod
 from cgpu.kube.client import KubeClient, load_configuration
 from cgpu.kube.events import BURST, EventRecorder, Reference
 from cgpu.kube.objects import NODES, PODS, decode_node, decode_page, decode_pod
-from cgpu.kube.reflector import Reflector
+from cgpu.kube.reflector import RELIST_AFTER, Reflector
 from tests.extender.conftest import eventually
 from tests.fake_api import FakeApi, make_node, make_pod, serving, write_kubeconfig
 
@@ -320,6 +320,18 @@ async def test_a_watch_that_was_cut_goes_on_without_a_list(tmp_path: Path) -> No
         await api.set_pod(make_pod("new", 1))
         await eventually(lambda: ("changed", "default/new") in seen.told)
         assert api.lists == 3
+
+
+async def test_cuts_with_changes_between_them_are_not_failures_in_a_row(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with _reflecting(tmp_path) as (api, reflector, seen):
+        for turn in range(1, RELIST_AFTER + 2):
+            await api.set_pod(make_pod(f"new{turn}", 1))
+            await eventually(lambda turn=turn: ("changed", f"default/new{turn}") in seen.told)
+            await api.cut_watches()
+            await eventually(lambda turn=turn: caplog.text.count("again in at most") == turn)
+        assert reflector.relists == 1
 
 
 async def test_after_410_everything_is_listed_anew(tmp_path: Path) -> None:

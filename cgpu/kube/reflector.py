@@ -15,7 +15,7 @@ log: Final = logging.getLogger(__name__)
 
 FIRST_DELAY: Final = 0.2
 LONGEST_DELAY: Final = 5.0
-RELIST_AFTER: Final = 3  # failures in a row
+RELIST_AFTER: Final = 3  # failures in a row, without a word of the API server between them
 WATCH_SECONDS: Final = (240, 360)  # spread, so that many clients do not renew their watches together
 
 
@@ -76,7 +76,7 @@ class Reflector(Generic[T]):
                 self._version = before = ""
             except CgpuError as error:
                 log.warning("watch of %s: %s; again in at most %.1f s", self.resource.path, error, delay)
-                failures += 1
+                failures = 1 if self._version != before else failures + 1  # what came in between was an answer
             if failures >= RELIST_AFTER:
                 self._version = before = ""  # whatever is behind the address now may not know our version
             delay = FIRST_DELAY if self._version != before else min(delay * 2, LONGEST_DELAY)
