@@ -14,6 +14,7 @@ from cgpu.sandbox import versions
 from cgpu.sandbox.api import Api
 from cgpu.sandbox.binaries import ensure
 from cgpu.sandbox.controlplane import ControlPlane
+from cgpu.sandbox.machines import MachineNode
 from cgpu.sandbox.nodes import ContainerNode
 from cgpu.sandbox.progress import cache_folder
 from cgpu.sandbox.record import Record, Records
@@ -25,7 +26,7 @@ _KUBELET_S: Final = 30
 
 class Sandbox:
     """A sandbox that is up. Components: `etcd`, `kube-apiserver`, `kube-scheduler`, `kube-controller-manager`, `kwok`,
-    and on every node `NODE/containerd`, `NODE/kubelet`, `NODE/kube-proxy`."""
+    on every node `NODE/containerd`, `NODE/kubelet`, `NODE/kube-proxy`, and `NODE/qemu` for every virtual machine."""
 
     def __init__(self, record: Record, records: Records, programs: dict[str, Path]) -> None:
         self.record = record
@@ -53,6 +54,12 @@ class Sandbox:
         if name not in self.record.nodes:
             raise SettingError(f"no container node {name!r}; there are {', '.join(self.record.nodes)}")
         return ContainerNode(self.record, self._records, name, self.programs)
+
+    def machine(self, name: str) -> MachineNode:
+        """A virtual machine. Raises SettingError for a name that is none."""
+        if name not in self.record.machines:
+            raise SettingError(f"no node of kind vm {name!r}; there are {', '.join(self.record.machines) or 'none'}")
+        return MachineNode(self.record, name, self.programs)
 
     def node_exec(self, node: str, argv: Sequence[str]) -> str:
         """Standard output of a command in a node. Raises UnavailableError when it fails."""
@@ -125,5 +132,10 @@ def status(sandbox: Sandbox) -> list[tuple[str, str]]:
 
 def kubectl(sandbox: Sandbox, *words: str, text: str | None = None) -> "subprocess.CompletedProcess[str]":
     """kubectl of the cluster's version, as administrator."""
-    command = [str(sandbox.programs["kubectl"]), f"--kubeconfig={sandbox.kubeconfig}", *words]
+    command = kubectl_command(sandbox, *words)
     return subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+
+
+def kubectl_command(sandbox: Sandbox, *words: str) -> list[str]:
+    """The same as a command, for a caller that passes its own input and output."""
+    return [str(sandbox.programs["kubectl"]), f"--kubeconfig={sandbox.kubeconfig}", *words]

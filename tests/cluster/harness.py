@@ -2,16 +2,21 @@
 """What cluster tests hold in their hands: a sandbox with our chart, and the few verbs they need."""
 
 import json
+import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
+import grpc
+
+from cgpu.core.errors import CgpuError
 from cgpu.sandbox.host import run
 from cgpu.sandbox.release import NAMESPACE, install
-from cgpu.sandbox.sandbox import Sandbox, kubectl
+from cgpu.sandbox.sandbox import Sandbox, kubectl, kubectl_command
 
 T = TypeVar("T")
 
@@ -45,6 +50,17 @@ class Cluster:
     def try_kubectl(self, *words: str, text: str | None = None) -> "subprocess.CompletedProcess[str]":
         """kubectl that may fail: look at returncode and stderr."""
         return kubectl(self.sandbox, *words, text=text)
+
+    @contextmanager
+    def kubectl_running(self, *words: str) -> Iterator["subprocess.Popen[str]"]:
+        """kubectl with pipes, beside what the test does meanwhile; its input ends at the end, and it has to succeed."""
+        pipe = subprocess.PIPE
+        with subprocess.Popen(kubectl_command(self.sandbox, *words), stdin=pipe, stdout=pipe, text=True) as process:
+            try:
+                yield process
+            finally:
+                process.communicate(timeout=60)
+        assert process.returncode == 0, f"kubectl {' '.join(words)} ended with {process.returncode}"
 
     def apply(self, manifest: str) -> str:
         """`kubectl apply` of a YAML text."""
@@ -110,9 +126,15 @@ class Cluster:
         install(self.sandbox, self.project, lambda _: None, *values)
 
 
+def first_line(output: IO[str], timeout_s: float = 60) -> str:
+    """The first line of a program's output; "" when it ended without one or nothing came in time."""
+    ready, _, _ = select.select([output], [], [], timeout_s)
+    return output.readline() if ready else ""
+
+
 def _ask(what: Callable[[], T]) -> tuple[T | None, str]:
     """The answer, or why there is none yet."""
     try:
         return what(), ""
-    except (AssertionError, LookupError) as error:
+    except (AssertionError, LookupError, CgpuError, grpc.RpcError) as error:
         return None, str(error)

@@ -8,7 +8,6 @@ the pods' annotations say, and no card holds more than it has.
 import json
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from cgpu.core.names import ANNOTATION_ALLOCATION, ANNOTATION_CORDON, ANNOTATION
 from cgpu.core.pods import claim_of, holds
 from cgpu.core.usage import holdings_of
 from cgpu.kube.objects import decode_pod
-from tests.cluster.harness import Cluster
+from tests.cluster.harness import Cluster, first_line
 
 SPACE = "scheduling"
 SYSTEM = "kube-system"
@@ -42,14 +41,15 @@ print(json.dumps(errors))
 
 
 KEEP_THE_NODE = """
-import json, sys, time, urllib.request
-body = json.load(sys.stdin)
-for turn in range(20):
-    body["Pod"]["metadata"]["uid"] = f"ghost-{turn % 2}"
-    url = "http://127.0.0.1:12345/gpushare-scheduler/filter"
-    urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode()), timeout=5).read()
+import json, select, sys, urllib.request
+body = sys.stdin.readline().encode()
+url = "http://127.0.0.1:12345/gpushare-scheduler/filter"
+while True:
+    with urllib.request.urlopen(urllib.request.Request(url, body), timeout=20) as answer:
+        assert json.load(answer)["NodeNames"] == ["node-1"]
     print("kept", flush=True)
-    time.sleep(0.25)
+    if select.select([sys.stdin], [], [], 0.2)[0]:
+        break
 """
 
 
@@ -300,14 +300,17 @@ def test_preemption_takes_the_pods_of_one_card(cluster: Cluster) -> None:
 
 
 def test_a_place_that_comes_free_without_any_event_wakes_the_pod(cluster: Cluster) -> None:
-    """Pods that never are bound hold the node for five seconds; no object changes when the last hold ends."""
+    """A pod that never is bound holds the node until we saw the refusal; no object changes when its last hold ends."""
     inside = ["exec", "-i", "-n", SYSTEM, extender_pod(cluster), "-c", "extender", "--", "python3", "-c", KEEP_THE_NODE]
-    ghosts = json.dumps({"Pod": pod("ghost", 14, 14), "NodeNames": ["node-1"]})
-    with ThreadPoolExecutor(1) as pool:
-        keeping = pool.submit(cluster.kubectl, *inside, text=ghosts)
+    ghost = pod("ghost", 14, 14)
+    ghost["metadata"]["uid"] = "ghost"
+    with cluster.kubectl_running(*inside) as keeping:
+        assert keeping.stdin is not None
+        assert keeping.stdout is not None
+        print(json.dumps({"Pod": ghost, "NodeNames": ["node-1"]}), file=keeping.stdin, flush=True)
+        assert first_line(keeping.stdout) == "kept\n"
         create(cluster, pod("real", 14, node="node-1"))
         cluster.wait(lambda: is_refused(cluster, "real", "no single GPU has 14 GiB free"))
-        assert keeping.result().count("kept") == 20
     cluster.wait(lambda: "real" in bound(cluster), about="the pod that was kept out is bound")
 
 
