@@ -297,7 +297,7 @@ async def _reflecting(tmp_path: Path, **query: str) -> AsyncIterator[tuple[FakeA
             seen = Seen()
             reflector = Reflector(client, PODS, seen, **query)
             task = asyncio.create_task(reflector.run())
-            await asyncio.wait_for(reflector.synced.wait(), 10)
+            await asyncio.wait_for(reflector.synced.wait(), 60)
             yield api, reflector, seen
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

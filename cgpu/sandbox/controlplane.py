@@ -20,7 +20,7 @@ _USERS: Final = {
     "scheduler": ("system:kube-scheduler", ""),
     "controller-manager": ("system:kube-controller-manager", ""),
 }
-_READY_S: Final = 60
+_READY_S: Final = 180
 
 
 class ControlPlane:

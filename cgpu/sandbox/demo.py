@@ -21,7 +21,7 @@ from cgpu.sandbox.release import NAMESPACE, install, uninstall
 from cgpu.sandbox.sandbox import Sandbox
 from cgpu.sandbox.spec import default_nodes
 
-_PODS_S: Final = 40
+_PODS_S: Final = 120
 _RUNNING: Final = ("single", "equal-a", "equal-b", "two-containers", "two-cards", "init-and-sidecar")
 _WAITING: Final = "too-large"
 _SHOWN: Final = (

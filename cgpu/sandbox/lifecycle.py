@@ -27,7 +27,7 @@ from cgpu.sandbox.spec import NodeKind, NodeSpec
 from cgpu.sandbox.store import ensure_store
 from cgpu.sandbox.teardown import remove_tree, tear_down
 
-_NODES_S: Final = 90
+_NODES_S: Final = 180
 _GLANCE_S: Final = 5
 _OUR_FILES: Final = frozenset(
     (

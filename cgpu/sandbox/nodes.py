@@ -27,7 +27,7 @@ _OVERLAYS: Final = ("etc", "var", "opt")
 _BOUND: Final = ("var/lib/kubelet", "var/lib/containerd")
 _EMPTY: Final = ("etc/cni/net.d", "etc/cdi", "etc/cgpu", "var/log/pods", "var/log/containers")
 _RUNTIME: Final = ("containerd", "cdi", "cgpu", "netns", "lock", "mount")
-_SOCKET_S: Final = 30
+_SOCKET_S: Final = 120
 
 
 @dataclass(frozen=True, slots=True)

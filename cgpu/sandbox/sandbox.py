@@ -14,19 +14,18 @@ from cgpu.sandbox import versions
 from cgpu.sandbox.api import Api
 from cgpu.sandbox.binaries import ensure
 from cgpu.sandbox.controlplane import ControlPlane
-from cgpu.sandbox.machines import MachineNode
 from cgpu.sandbox.nodes import ContainerNode
 from cgpu.sandbox.progress import cache_folder
 from cgpu.sandbox.record import Record, Records
 from cgpu.sandbox.store import import_command
 from cgpu.sandbox.units import Units
 
-_KUBELET_S: Final = 30
+_KUBELET_S: Final = 120
 
 
 class Sandbox:
     """A sandbox that is up. Components: `etcd`, `kube-apiserver`, `kube-scheduler`, `kube-controller-manager`, `kwok`,
-    on every node `NODE/containerd`, `NODE/kubelet`, `NODE/kube-proxy`, and `NODE/qemu` for every virtual machine."""
+    and on every node `NODE/containerd`, `NODE/kubelet`, `NODE/kube-proxy`."""
 
     def __init__(self, record: Record, records: Records, programs: dict[str, Path]) -> None:
         self.record = record
@@ -54,12 +53,6 @@ class Sandbox:
         if name not in self.record.nodes:
             raise SettingError(f"no container node {name!r}; there are {', '.join(self.record.nodes)}")
         return ContainerNode(self.record, self._records, name, self.programs)
-
-    def machine(self, name: str) -> MachineNode:
-        """A virtual machine. Raises SettingError for a name that is none."""
-        if name not in self.record.machines:
-            raise SettingError(f"no node of kind vm {name!r}; there are {', '.join(self.record.machines) or 'none'}")
-        return MachineNode(self.record, name, self.programs)
 
     def node_exec(self, node: str, argv: Sequence[str]) -> str:
         """Standard output of a command in a node. Raises UnavailableError when it fails."""

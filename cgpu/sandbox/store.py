@@ -18,7 +18,7 @@ from cgpu.sandbox.images import Archive, copy_store
 from cgpu.sandbox.progress import Say, step
 
 _NAMESPACE: Final = "k8s.io"
-_START_S: Final = 30
+_START_S: Final = 120
 _KEPT: Final = 4  # another start may still be copying an older one
 
 

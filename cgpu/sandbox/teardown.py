@@ -29,7 +29,7 @@ def tear_down(record: Record, records: Records) -> None:
     records.forget(record)
 
 
-def remove_tree(folder: Path, deadline_s: float = 10) -> None:
+def remove_tree(folder: Path, deadline_s: float = 60) -> None:
     """Remove a folder and everything in it; one that is not there is fine.
 
     A copy that a killed start left behind may still write for a moment. Raises UnavailableError after the deadline.

@@ -14,8 +14,8 @@ from typing import Final
 from cgpu.core.errors import SettingError, UnavailableError
 from cgpu.sandbox.host import is_zombie, run
 
-_START_S: Final = 10
-_STOP_S: Final = 30
+_START_S: Final = 60
+_STOP_S: Final = 60
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,19 @@ from typing import Any
 
 from cgpu.cards import card_uuid
 from cgpu.core.names import ANNOTATION_ALLOCATION, RESOURCE_MEM, SCHEDULER_NAME
+from tests.cluster.books import offered
 from tests.cluster.harness import Cluster
 
 SCHEDULER = "deployment/ack-ai-installer-scheduler"
 PLUGIN = "app.kubernetes.io/component=device-plugin"
 ACCOUNT = "system:serviceaccount:kube-system:ack-ai-installer-scheduler"
-STAY = "env; sleep 100000"
-END = "env"
+TOLD = "told=all"
+STAY = f"env; echo {TOLD}; sleep 100000"
+END = f"env; echo {TOLD}"
 
 
 def container(name: str, mem: int = 0, command: str = STAY, **more: Any) -> dict[str, Any]:
-    """A container that prints its environment."""
+    """A container that prints its environment, and last TOLD."""
     limits = {RESOURCE_MEM: mem} if mem else {}
     return {
         "name": name,
@@ -78,12 +80,16 @@ class Agent:
 
     def ready(self, *names: str) -> None:
         """Wait until pods run."""
-        self.cluster.wait_for("condition=Ready", *(f"pod/{name}" for name in names), timeout_s=60)
+        self.cluster.wait_for("condition=Ready", *(f"pod/{name}" for name in names))
 
     def env(self, name: str, container_name: str) -> dict[str, str]:
         """What a container sees, from its first words."""
-        lines = self.cluster.kubectl("logs", name, "-c", container_name).splitlines()
+        lines = self.cluster.wait(lambda: self._told(name, container_name), about=f"{name} has told its environment")
         return dict(line.split("=", 1) for line in lines if "=" in line)
+
+    def _told(self, name: str, container_name: str) -> list[str]:
+        lines = self.cluster.kubectl("logs", name, "-c", container_name).splitlines()
+        return lines if TOLD in lines else []
 
     def share(self, name: str, container_name: str) -> tuple[str, str]:
         """(GiB, GPU index) that a container sees."""
@@ -125,8 +131,9 @@ class Agent:
         return str(self.cluster.get("node", node)["status"]["allocatable"].get(resource, ""))
 
     def offers(self, units: int, node: str = "node-1") -> None:
-        """Wait until the node offers this many GiB."""
-        self.cluster.wait(lambda: self.allocatable(node) == str(units), 30, about=f"{node} offers {units} GiB")
+        """Wait until the node offers this many GiB, by its kubelet's own word too: what the API server has may be old."""
+        self.cluster.wait(lambda: offered(self.cluster, node) == units, about=f"{node}'s kubelet has {units} GiB")
+        self.cluster.wait(lambda: self.allocatable(node) == str(units), about=f"{node} offers {units} GiB")
 
     def registrations(self, node: str = "node-1") -> int:
         """How often the node's plugin has registered with its kubelet."""
@@ -136,7 +143,7 @@ class Agent:
 
     def plugin(self, node: str = "node-1") -> str:
         """Name of the node's plugin pod, once it is there and ready."""
-        return self.cluster.wait(lambda: self._plugin(node), 60, about=f"the plugin of {node} is ready")
+        return self.cluster.wait(lambda: self._plugin(node), about=f"the plugin of {node} is ready")
 
     def _plugin(self, node: str) -> str:
         rows = self.cluster.get("pods", "-n", "kube-system", "-l", PLUGIN)["items"]

@@ -5,7 +5,8 @@
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import grpc
@@ -44,12 +45,25 @@ def annotated(cluster: Cluster, node: str) -> Sizes:
     return found
 
 
-def allocated(cluster: Cluster, node: str) -> Sizes:
-    """What the kubelet's PodResources says it handed out."""
+@contextmanager
+def pod_resources(cluster: Cluster, node: str) -> Iterator[podresources_pb2_grpc.PodResourcesListerStub]:
+    """The kubelet's PodResources."""
     path = cluster.sandbox.node(node).home.bound("var/lib/kubelet") / "pod-resources" / "kubelet.sock"
     with grpc.insecure_channel(f"unix://{path}") as channel:
-        stub = podresources_pb2_grpc.PodResourcesListerStub(channel)
-        answer = stub.List(podresources_pb2.ListPodResourcesRequest(), timeout=5)
+        yield podresources_pb2_grpc.PodResourcesListerStub(channel)
+
+
+def offered(cluster: Cluster, node: str) -> int:
+    """GiB that the kubelet itself would hand out now, were no pod there."""
+    with pod_resources(cluster, node) as stub:
+        answer = stub.GetAllocatableResources(podresources_pb2.AllocatableResourcesRequest(), timeout=20)
+    return sum(len(row.device_ids) for row in answer.devices if row.resource_name == RESOURCE_MEM)
+
+
+def allocated(cluster: Cluster, node: str) -> Sizes:
+    """What the kubelet's PodResources says it handed out."""
+    with pod_resources(cluster, node) as stub:
+        answer = stub.List(podresources_pb2.ListPodResourcesRequest(), timeout=20)
     found: Sizes = {}
     for pod in answer.pod_resources:
         for container in pod.containers:
@@ -90,9 +104,9 @@ def booked(cluster: Cluster, node: str) -> dict[int, int]:
 
 def extender_books(cluster: Cluster) -> dict[str, dict[int, int]]:
     """node → GPU index → GiB, as the extender's `inspect` tells."""
-    pods = cluster.get("pods", "-n", "kube-system", "-l", "app.kubernetes.io/component=scheduler")["items"]
-    name = pods[0]["metadata"]["name"]
-    path = f"/api/v1/namespaces/kube-system/pods/{name}:{EXTENDER_READ_PORT}/proxy{EXTENDER_PREFIX}/inspect"
+    path = (
+        f"/api/v1/namespaces/kube-system/pods/{cluster.scheduler()}:{EXTENDER_READ_PORT}/proxy{EXTENDER_PREFIX}/inspect"
+    )
     answer = json.loads(cluster.kubectl("get", "--raw", path))
     return {row["name"]: {int(dev["id"]): int(dev["usedGPU"]) for dev in row["devs"]} for row in answer["nodes"]}
 
@@ -100,9 +114,9 @@ def extender_books(cluster: Cluster) -> dict[str, dict[int, int]]:
 def assert_books(cluster: Cluster, nodes: Iterable[str] = (), *, extender: bool = True) -> None:
     """Wait until all books agree (they follow each other by watches), and fail with the last difference otherwise."""
     for node in nodes or cluster.nodes:
-        cluster.wait(lambda node=node: _agree(cluster, node), 20, about=f"the books of {node} agree")
+        cluster.wait(lambda node=node: _agree(cluster, node), about=f"the books of {node} agree")
     if extender:
-        cluster.wait(lambda: _extender_agrees(cluster), 20, about="the extender's books are the annotations'")
+        cluster.wait(lambda: _extender_agrees(cluster), about="the extender's books are the annotations'")
 
 
 def _agree(cluster: Cluster, node: str) -> bool:

@@ -14,11 +14,24 @@ from typing import IO, Any, TypeVar
 import grpc
 
 from cgpu.core.errors import CgpuError
+from cgpu.core.names import ANNOTATION_ALLOCATION
 from cgpu.sandbox.host import run
 from cgpu.sandbox.release import NAMESPACE, install
 from cgpu.sandbox.sandbox import Sandbox, kubectl, kubectl_command
 
 T = TypeVar("T")
+SCHEDULER = "app.kubernetes.io/component=scheduler"
+FORGED = json.dumps(
+    {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "forged", "namespace": "default", "annotations": {ANNOTATION_ALLOCATION: "{}"}},
+        "spec": {"containers": [{"name": "c", "image": "localhost/busybox:1"}]},
+    }
+)
+FORBIDDEN = f"only the scheduler writes {ANNOTATION_ALLOCATION}"
+PATIENCE_S = 180
+"""How long an event is awaited at most: what it costs when a test fails, on a machine however busy."""
 
 
 class Cluster:
@@ -59,7 +72,7 @@ class Cluster:
             try:
                 yield process
             finally:
-                process.communicate(timeout=60)
+                process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, f"kubectl {' '.join(words)} ended with {process.returncode}"
 
     def apply(self, manifest: str) -> str:
@@ -75,7 +88,7 @@ class Cluster:
         answer: dict[str, Any] = json.loads(self.kubectl("get", "-o", "json", *words))
         return answer
 
-    def wait(self, what: Callable[[], T], timeout_s: float = 60, *, about: str = "") -> T:
+    def wait(self, what: Callable[[], T], timeout_s: float = PATIENCE_S, *, about: str = "") -> T:
         """The first true answer of `what`, which is asked again until then; the test fails after `timeout_s`."""
         end = time.monotonic() + timeout_s
         while True:
@@ -86,7 +99,7 @@ class Cluster:
                 raise AssertionError(f"not within {timeout_s} s: {about or what.__name__}; last: {problem or answer!r}")
             time.sleep(0.1)
 
-    def wait_for(self, condition: str, *words: str, timeout_s: int = 60) -> None:
+    def wait_for(self, condition: str, *words: str, timeout_s: int = PATIENCE_S) -> None:
         """`kubectl wait --for=CONDITION`."""
         self.kubectl("wait", f"--for={condition}", f"--timeout={timeout_s}s", *words)
 
@@ -122,11 +135,24 @@ class Cluster:
         )
 
     def install(self, *values: str) -> None:
-        """Install or upgrade our chart with these values."""
+        """Install or upgrade our chart with these values; its admission policies are at work afterwards."""
         install(self.sandbox, self.project, lambda _: None, *values)
+        self.wait(self._refuses_forgeries, about="the admission policies are at work")
+
+    def _refuses_forgeries(self) -> bool:
+        """API servers take up new policies within a second or some, after they have answered that these exist."""
+        return FORBIDDEN in self.try_kubectl("create", "--dry-run=server", "-f", "-", text=FORGED).stderr
+
+    def scheduler(self) -> str:
+        """The scheduler's pod that is to stay and whose extender is ready."""
+        for item in self.get("pods", "-n", NAMESPACE, "-l", SCHEDULER)["items"]:
+            statuses = item["status"].get("containerStatuses", [])
+            if statuses and all(row["ready"] for row in statuses) and "deletionTimestamp" not in item["metadata"]:
+                return str(item["metadata"]["name"])
+        raise AssertionError("no scheduler is ready")
 
 
-def first_line(output: IO[str], timeout_s: float = 60) -> str:
+def first_line(output: IO[str], timeout_s: float = PATIENCE_S) -> str:
     """The first line of a program's output; "" when it ended without one or nothing came in time."""
     ready, _, _ = select.select([output], [], [], timeout_s)
     return output.readline() if ready else ""

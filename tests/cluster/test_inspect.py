@@ -20,7 +20,7 @@ SPACE = "inspect"
 def space(cluster: Cluster) -> Iterator[str]:
     """A namespace that is gone afterwards."""
     cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}))
-    cluster.wait(lambda: cluster.get("-n", SPACE, "serviceaccount", "default"), 30)
+    cluster.wait(lambda: cluster.get("-n", SPACE, "serviceaccount", "default"))
     yield SPACE
     cluster.delete("namespace", SPACE)
 
@@ -121,4 +121,4 @@ def test_metrics_are_served_through_the_services(cluster: Cluster) -> None:
         ("device-plugin", 12347, "metrics", "cgpu_gpu_memory_total_bytes"),
     ):
         proxy = f"/api/v1/namespaces/kube-system/services/ack-ai-installer-{service}:{port}/proxy/{path}"
-        assert want in cluster.kubectl("get", "--raw", proxy)
+        cluster.wait(lambda proxy=proxy, want=want: want in cluster.kubectl("get", "--raw", proxy), about=want)

@@ -44,6 +44,7 @@ def test_an_upgrade_keeps_books_and_pods(agent: Agent) -> None:
     cluster = agent.cluster
     agent.create(pod("stays", container("c", 5)))
     agent.ready("stays")
+    assert_books(cluster)
     before = (cluster.get("node", "node-1")["metadata"]["annotations"][ANNOTATION_DEVICES], extender_books(cluster))
 
     cluster.install("logLevel=debug", "devicePlugin.ignoredXids={13,31}")
@@ -64,9 +65,9 @@ def test_uninstalling_leaves_nothing_on_the_nodes_and_pods_run_on(agent: Agent) 
 
     uninstall(cluster.sandbox, lambda _: None)
     try:
-        assert traces(cluster) == {node: set() for node in cluster.nodes}
-        left = cluster.kubectl("get", "all,clusterroles,clusterrolebindings", "-A", "-o", "name", "-l", INSTANCE)
-        assert left == ""
+        cluster.wait(lambda: traces(cluster) == {node: set() for node in cluster.nodes}, about="nothing on the nodes")
+        everything = ["get", "all,clusterroles,clusterrolebindings", "-A", "-o", "name", "-l", INSTANCE]
+        cluster.wait(lambda: cluster.kubectl(*everything) == "", about="nothing of the release is there")
         assert agent.restarts("stays") == 0
     finally:
         cluster.install()

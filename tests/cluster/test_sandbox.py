@@ -17,7 +17,7 @@ from cgpu.sandbox.lifecycle import Plan, down, up
 from cgpu.sandbox.record import Records
 from cgpu.sandbox.sandbox import Sandbox, kubectl, status
 from cgpu.sandbox.spec import default_nodes
-from tests.cluster.harness import Cluster
+from tests.cluster.harness import PATIENCE_S, Cluster
 
 PROJECT = Path(__file__).parents[2]
 POD = """
@@ -83,7 +83,7 @@ def second(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 def run_pod(sandbox: Sandbox) -> None:
     kubectl(sandbox, "apply", "-f", "-", text=POD)
-    done = kubectl(sandbox, "wait", "--for=condition=Ready", "pod/quiet", "--timeout=60s")
+    done = kubectl(sandbox, "wait", "--for=condition=Ready", "pod/quiet", f"--timeout={PATIENCE_S}s")
     assert done.returncode == 0, done.stderr
 
 
@@ -166,12 +166,16 @@ def test_down_after_a_start_that_was_killed_leaves_the_machine_as_found(state: P
 
     down(state, silent)
 
+    # a command that the start had begun outlives it by a moment
+    end = time.monotonic() + PATIENCE_S
+    while traces(name, state) and time.monotonic() < end:
+        time.sleep(0.1)
     assert traces(name, state) == []
 
 
 def _await(state: Path, begun: str) -> str:
     """Return the sandbox's name once the start got that far."""
-    end = time.monotonic() + 90
+    end = time.monotonic() + PATIENCE_S
     unit = state / "units" / f"{begun.replace('/', '_')}.json"
     while time.monotonic() < end:
         record = Records().of_state(state)

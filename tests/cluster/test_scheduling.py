@@ -21,7 +21,6 @@ from tests.cluster.harness import Cluster, first_line
 
 SPACE = "scheduling"
 SYSTEM = "kube-system"
-SCHEDULER = "app.kubernetes.io/component=scheduler"
 Books = dict[str, int]
 
 PARALLEL_BINDS = """
@@ -95,20 +94,9 @@ def cards_of(item: dict[str, Any]) -> set[str]:
     return {uuid for shares in allocation.values() for uuid in shares}
 
 
-def extender_pod(cluster: Cluster) -> str:
-    """The scheduler's pod whose extender is ready."""
-    for item in cluster.get("pods", "-n", SYSTEM, "-l", SCHEDULER)["items"]:
-        statuses = item["status"].get("containerStatuses", [])
-        if statuses and all(status["ready"] for status in statuses) and "deletionTimestamp" not in item["metadata"]:
-            return str(item["metadata"]["name"])
-    raise AssertionError("no scheduler is ready")
-
-
 def read(cluster: Cluster, path: str) -> str:
     """An answer of the extender's read listener, through the API server's pod proxy."""
-    return cluster.kubectl(
-        "get", "--raw", f"/api/v1/namespaces/{SYSTEM}/pods/{extender_pod(cluster)}:12346/proxy{path}"
-    )
+    return cluster.kubectl("get", "--raw", f"/api/v1/namespaces/{SYSTEM}/pods/{cluster.scheduler()}:12346/proxy{path}")
 
 
 def booked(cluster: Cluster) -> Books:
@@ -156,15 +144,16 @@ def space(cluster: Cluster) -> Iterator[None]:
     """An empty namespace, and exact books when the test ends."""
     if cluster.try_kubectl("create", "namespace", SPACE).returncode:
         clear(cluster)
+    cluster.wait(lambda: cluster.get("-n", SPACE, "serviceaccount", "default"), about="pods can be created")
     yield
-    cluster.wait(lambda: books_are_exact(cluster), 30, about="books = annotations")
+    cluster.wait(lambda: books_are_exact(cluster), about="books = annotations")
     clear(cluster)
 
 
 def clear(cluster: Cluster) -> None:
     """Remove everything, and see the books empty of it."""
     cluster.kubectl("delete", "deployments,pods", "--all", "-n", SPACE, "--wait", "--grace-period=0", "--force")
-    cluster.wait(lambda: books_are_exact(cluster), 30, about="books = annotations")
+    cluster.wait(lambda: books_are_exact(cluster), about="books = annotations")
 
 
 def test_two_equal_pods_get_a_card_each_and_see_it(cluster: Cluster) -> None:
@@ -211,7 +200,7 @@ def test_twenty_parallel_binds_for_the_last_slot(cluster: Cluster) -> None:
         "-i",
         "-n",
         SYSTEM,
-        extender_pod(cluster),
+        cluster.scheduler(),
         "-c",
         "extender",
         "--",
@@ -246,8 +235,11 @@ def test_a_21st_share_of_one_gib_waits_and_says_why(cluster: Cluster) -> None:
         for card in decode_devices(cluster.get("node", "node-2")["metadata"]["annotations"][ANNOTATION_DEVICES])
         if card.units == 14
     )
+    volume = [{"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}]
+    create(cluster, pod("both-cards", 4, labels={"aliyun.com/gpu-count": "2"}, volumes=volume))
     cluster.kubectl("annotate", "node", "node-2", "--overwrite", f"{ANNOTATION_CORDON}={small}")
     try:
+        cluster.wait(lambda: takers(cluster, "both-cards") == {"node-1"}, about="the extender knows of the cordon")
         create(cluster, *[pod(f"ten{index}", *[1] * 10, node="node-2") for index in range(2)])
         cluster.wait(lambda: len(bound(cluster)) == 2)
         create(cluster, pod("last", 1, node="node-2"))
@@ -256,6 +248,12 @@ def test_a_21st_share_of_one_gib_waits_and_says_why(cluster: Cluster) -> None:
     finally:
         cluster.kubectl("annotate", "node", "node-2", f"{ANNOTATION_CORDON}-")
     cluster.wait(lambda: "last" in bound(cluster), about="the cordon is gone: the waiting pod starts")
+
+
+def takers(cluster: Cluster, name: str) -> set[str]:
+    """The nodes that take a waiting pod, as the extender tells."""
+    report = json.loads(read(cluster, f"/gpushare-scheduler/inspect?pod={SPACE}/{name}"))
+    return {row["name"] for row in report["nodes"] if row["takes"]}
 
 
 def is_refused(cluster: Cluster, name: str, reason: str) -> bool:
@@ -301,7 +299,7 @@ def test_preemption_takes_the_pods_of_one_card(cluster: Cluster) -> None:
 
 def test_a_place_that_comes_free_without_any_event_wakes_the_pod(cluster: Cluster) -> None:
     """A pod that never is bound holds the node until we saw the refusal; no object changes when its last hold ends."""
-    inside = ["exec", "-i", "-n", SYSTEM, extender_pod(cluster), "-c", "extender", "--", "python3", "-c", KEEP_THE_NODE]
+    inside = ["exec", "-i", "-n", SYSTEM, cluster.scheduler(), "-c", "extender", "--", "python3", "-c", KEEP_THE_NODE]
     ghost = pod("ghost", 14, 14)
     ghost["metadata"]["uid"] = "ghost"
     with cluster.kubectl_running(*inside) as keeping:
@@ -316,7 +314,7 @@ def test_a_place_that_comes_free_without_any_event_wakes_the_pod(cluster: Cluste
 
 def kill_extender(cluster: Cluster) -> None:
     """kill -9 of the extender's process; its kubelet starts another."""
-    item = cluster.get("pod", "-n", SYSTEM, extender_pod(cluster))
+    item = cluster.get("pod", "-n", SYSTEM, cluster.scheduler())
     status = next(row for row in item["status"]["containerStatuses"] if row["name"] == "extender")
     container = status["containerID"].removeprefix("containerd://")
     node = item["spec"]["nodeName"]
@@ -326,7 +324,7 @@ def kill_extender(cluster: Cluster) -> None:
 
 def restarts(cluster: Cluster) -> int:
     """How often the ready extender was started again."""
-    item = cluster.get("pod", "-n", SYSTEM, extender_pod(cluster))
+    item = cluster.get("pod", "-n", SYSTEM, cluster.scheduler())
     return next(int(row["restartCount"]) for row in item["status"]["containerStatuses"] if row["name"] == "extender")
 
 
@@ -339,10 +337,10 @@ def test_a_part_killed_while_pods_come_and_go(cluster: Cluster, part: str) -> No
     cluster.kubectl("delete", "pod", "-n", SPACE, "--wait=false", "old0", "old1")
     kill_extender(cluster) if part == "extender" else cluster.restart(part)
     want = {"old2", "old3", *(f"new{index}" for index in range(6))}
-    cluster.wait(lambda: set(bound(cluster)) == want, 90, about="exactly the pods that were not deleted have nodes")
+    cluster.wait(lambda: set(bound(cluster)) == want, about="exactly the pods that were not deleted have nodes")
     cluster.wait(lambda: sum(booked(cluster).values()) == 24, about="their memory is booked once")
     create(cluster, pod("after", 3))
-    cluster.wait(lambda: "after" in bound(cluster), 60, about="and scheduling goes on")
+    cluster.wait(lambda: "after" in bound(cluster), about="and scheduling goes on")
 
 
 def test_the_metrics_of_the_extender_can_be_scraped(cluster: Cluster) -> None:

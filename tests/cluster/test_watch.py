@@ -9,9 +9,7 @@ import pytest
 from cgpu.sandbox.configs import FIRST_SERVICE
 from tests.cluster.agent import Agent, container, pod
 from tests.cluster.books import assert_books
-from tests.cluster.harness import Cluster
-
-SCHEDULER = "app.kubernetes.io/component=scheduler"
+from tests.cluster.harness import SCHEDULER, Cluster
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ T4 = "model: Tesla T4, memMiB: 15109"
 UUIDS = [card_uuid("node-a", index) for index in range(4)]
 
 
-async def until(condition: Callable[[], Any], what: str = "", seconds: float = 8.0) -> Any:
+async def until(condition: Callable[[], Any], what: str = "", seconds: float = 60.0) -> Any:
     """Poll until the condition holds, and hand its value back."""
     end = asyncio.get_running_loop().time() + seconds
     while not (value := condition()):

@@ -26,7 +26,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-async def eventually(true: Callable[[], Any], seconds: float = 10.0) -> Any:
+async def eventually(true: Callable[[], Any], seconds: float = 60.0) -> Any:
     """Wait until the callable (or what it awaits) gives something true."""
     deadline = asyncio.get_running_loop().time() + seconds
     while True:

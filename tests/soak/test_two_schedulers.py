@@ -38,5 +38,5 @@ def test_the_second_scheduler_takes_over(agent: Agent) -> None:
 
     cluster.wait(lambda: leader(cluster) != first, about="another scheduler leads")
     agent.ready(*(f"after{index}" for index in range(4)))
-    cluster.kubectl("rollout", "status", "-n", "kube-system", "deployment/ack-ai-installer-scheduler", "--timeout=60s")
+    cluster.kubectl("rollout", "status", "-n", "kube-system", "deployment/ack-ai-installer-scheduler", "--timeout=180s")
     assert_books(cluster)
