@@ -3,6 +3,7 @@
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import Final
 from cgpu.core.errors import SettingError
 from cgpu.sandbox import demo, images, release, versions
 from cgpu.sandbox.lifecycle import Plan, down, up
+from cgpu.sandbox.machines import MachineNode
 from cgpu.sandbox.progress import Say, cache_folder
 from cgpu.sandbox.project import checkout, default_state
 from cgpu.sandbox.sandbox import attach, status
-from cgpu.sandbox.spec import default_nodes, read_nodes
+from cgpu.sandbox.spec import NodeSpec, default_nodes, machine_nodes, read_nodes
 
 _DEFAULT_NODES: Final = 2
 
@@ -32,6 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     made = _verb(verbs, "up", _up, "start it, or bring back what of it does not run")
     size = made.add_mutually_exclusive_group()
     size.add_argument("--nodes", type=int, help=f"how many nodes of mixed cards (default {_DEFAULT_NODES})")
+    size.add_argument("--vm-nodes", type=int, metavar="N", help="N virtual machines with a T4 each, and a plain node")
     size.add_argument("--cards", type=Path, metavar="FILE", help="YAML: nodes, their labels and their cards")
     made.add_argument("--kubernetes", default=versions.KUBERNETES, metavar="VERSION", help="default %(default)s")
     made.add_argument("--install", action="store_true", help="install the chart too, with simulated cards")
@@ -58,13 +61,20 @@ def _verb(
 
 
 def _up(options: argparse.Namespace) -> int:
-    nodes = read_nodes(options.cards) if options.cards else default_nodes(options.nodes or _DEFAULT_NODES)
     say = _say()
-    sandbox = up(Plan(_state(options), nodes, options.kubernetes, checkout()), say)
+    sandbox = up(Plan(_state(options), _nodes(options), options.kubernetes, checkout()), say)
     if options.install:
         release.install(sandbox, _project(), say)
     say(f"kubeconfig: {sandbox.kubeconfig}")
     return 0
+
+
+def _nodes(options: argparse.Namespace) -> tuple[NodeSpec, ...]:
+    if options.cards:
+        return read_nodes(options.cards)
+    if options.vm_nodes is not None:
+        return machine_nodes(options.vm_nodes)
+    return default_nodes(_DEFAULT_NODES if options.nodes is None else options.nodes)
 
 
 def _demo(options: argparse.Namespace) -> int:
@@ -102,8 +112,21 @@ def _status(options: argparse.Namespace) -> int:
 
 def _exec(options: argparse.Namespace) -> int:
     words = options.command[1:] if options.command[:1] == ["--"] else options.command
-    command = attach(_state(options)).node_command(options.node, words or ["sh"])
-    os.execvp(command[0], command)  # noqa: S606  the terminal, signals and exit status are the command's
+    sandbox = attach(_state(options))
+    if options.node not in sandbox.record.machines:
+        command = sandbox.node_command(options.node, words or ["sh"])
+        os.execvp(command[0], command)  # noqa: S606  the terminal, signals and exit status are the command's
+    return _run_in_machine(sandbox.machine(options.node), words)
+
+
+def _run_in_machine(machine: MachineNode, words: list[str]) -> int:
+    """A machine has no terminal for us: the command's output is passed through, its input is empty."""
+    if not words:
+        raise SettingError(f"{machine.name} is a virtual machine and takes whole commands: write -- COMMAND ...")
+    done = machine.agent.run(words)
+    sys.stdout.write(done.stdout)
+    sys.stderr.write(done.stderr)
+    return done.returncode
 
 
 def _state(options: argparse.Namespace) -> Path:

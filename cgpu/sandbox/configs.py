@@ -88,8 +88,11 @@ def scheduler_config(kubeconfig: str) -> str:
     )
 
 
-def kube_controller_manager(binary: str, kubeconfig: str, pki: str) -> list[str]:
-    """All default controllers; a node loses its not-ready taint within a second of being Ready, not within five."""
+def kube_controller_manager(binary: str, kubeconfig: str, pki: str, grace_s: int) -> list[str]:
+    """All default controllers; a node loses its not-ready taint within a second of being Ready, not within five.
+
+    `grace_s`: how long a node may be silent before it counts as lost.
+    """
     return [
         binary,
         f"--kubeconfig={kubeconfig}",
@@ -99,7 +102,7 @@ def kube_controller_manager(binary: str, kubeconfig: str, pki: str) -> list[str]
         "--leader-elect=false",
         f"--cluster-signing-cert-file={pki}/ca.crt",
         f"--cluster-signing-key-file={pki}/ca.key",
-        "--node-monitor-grace-period=20s",
+        f"--node-monitor-grace-period={grace_s}s",
         "--node-monitor-period=1s",
         "--kube-api-qps=200",
         "--kube-api-burst=300",
@@ -132,38 +135,44 @@ def kubelet(binary: str, node: str, address: str) -> list[str]:
 def kubelet_config(record: Record, node: str) -> str:
     """KubeletConfiguration. Pods get cgroups below the node's, so that the sandbox can end them; eviction and limits
     of the node stay off: nodes share one machine's disk and memory."""
-    return _json(
-        {
-            "apiVersion": "kubelet.config.k8s.io/v1beta1",
-            "kind": "KubeletConfiguration",
-            "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
-            "cgroupDriver": "cgroupfs",
-            "cgroupRoot": f"/{record.cgroup}/{node}",
-            "cgroupsPerQOS": True,
-            "enforceNodeAllocatable": [],
-            "failCgroupV1": False,
-            "failSwapOn": False,
-            "oomScoreAdj": 0,
-            "nodeStatusUpdateFrequency": "1s",
-            "makeIPTablesUtilChains": False,
-            "localStorageCapacityIsolation": False,
-            "serializeImagePulls": False,
-            "registryPullQPS": 0,
-            "evictionHard": {"imagefs.available": "0%", "nodefs.available": "0%", "memory.available": "0%"},
-            "imageGCHighThresholdPercent": 100,
-            "authentication": {
-                "anonymous": {"enabled": False},
-                "webhook": {"enabled": True},
-                "x509": {"clientCAFile": "/etc/kubernetes/pki/ca.crt"},
-            },
-            "authorization": {"mode": "Webhook"},
-            "tlsCertFile": "/etc/kubernetes/pki/kubelet.crt",
-            "tlsPrivateKeyFile": "/etc/kubernetes/pki/kubelet.key",
-            "clusterDNS": [NAME_SERVER],
-            "clusterDomain": "cluster.local",
-            "resolvConf": "/etc/kubernetes/resolv.conf",
-        }
-    )
+    return _json({**_kubelet(), "cgroupRoot": f"/{record.cgroup}/{node}", "nodeStatusUpdateFrequency": "1s"})
+
+
+def machine_kubelet_config() -> str:
+    """KubeletConfiguration of a virtual machine: the cgroups are its own, and emulation makes each status dear."""
+    return _json({**_kubelet(), "nodeStatusUpdateFrequency": "5s"})
+
+
+def _kubelet() -> dict[str, object]:
+    """What every node's kubelet is told."""
+    return {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
+        "cgroupDriver": "cgroupfs",
+        "cgroupsPerQOS": True,
+        "enforceNodeAllocatable": [],
+        "failCgroupV1": False,
+        "failSwapOn": False,
+        "oomScoreAdj": 0,
+        "makeIPTablesUtilChains": False,
+        "localStorageCapacityIsolation": False,
+        "serializeImagePulls": False,
+        "registryPullQPS": 0,
+        "evictionHard": {"imagefs.available": "0%", "nodefs.available": "0%", "memory.available": "0%"},
+        "imageGCHighThresholdPercent": 100,
+        "authentication": {
+            "anonymous": {"enabled": False},
+            "webhook": {"enabled": True},
+            "x509": {"clientCAFile": "/etc/kubernetes/pki/ca.crt"},
+        },
+        "authorization": {"mode": "Webhook"},
+        "tlsCertFile": "/etc/kubernetes/pki/kubelet.crt",
+        "tlsPrivateKeyFile": "/etc/kubernetes/pki/kubelet.key",
+        "clusterDNS": [NAME_SERVER],
+        "clusterDomain": "cluster.local",
+        "resolvConf": "/etc/kubernetes/resolv.conf",
+    }
 
 
 def kube_proxy_config(node: str) -> str:

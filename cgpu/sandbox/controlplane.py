@@ -21,6 +21,8 @@ _USERS: Final = {
     "controller-manager": ("system:kube-controller-manager", ""),
 }
 _READY_S: Final = 180
+_SILENCE_S: Final = 20
+_MACHINE_SILENCE_S: Final = 50  # the upstream default: emulation on a busy machine can hold a lease up
 
 
 class ControlPlane:
@@ -85,7 +87,10 @@ class ControlPlane:
         scheduler = configs.kube_scheduler(self._program("kube-scheduler"), str(self._state / "scheduler.yaml"), client)
         self._start("kube-scheduler", scheduler)
         manager = configs.kube_controller_manager(
-            self._program("kube-controller-manager"), str(self._client("controller-manager")), str(self._state / "pki")
+            self._program("kube-controller-manager"),
+            str(self._client("controller-manager")),
+            str(self._state / "pki"),
+            _MACHINE_SILENCE_S if self._record.machines else _SILENCE_S,
         )
         self._start("kube-controller-manager", manager)
         if light_nodes:

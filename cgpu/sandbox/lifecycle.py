@@ -17,6 +17,7 @@ from cgpu.sandbox.controlplane import ControlPlane
 from cgpu.sandbox.host import PACKAGES, CgroupTree, ensure_packages, is_routed, require_root, run
 from cgpu.sandbox.images import archives, copy_store
 from cgpu.sandbox.light import node_objects
+from cgpu.sandbox.machines import MachineNode
 from cgpu.sandbox.network import make_network
 from cgpu.sandbox.nodes import ContainerNode
 from cgpu.sandbox.pki import Authority
@@ -28,6 +29,7 @@ from cgpu.sandbox.store import ensure_store
 from cgpu.sandbox.teardown import remove_tree, tear_down
 
 _NODES_S: Final = 180
+_MACHINES_S: Final = 240  # an emulated computer boots in 15 s, on a machine with nothing else to do
 _GLANCE_S: Final = 5
 _OUR_FILES: Final = frozenset(
     (
@@ -70,6 +72,8 @@ def up(plan: Plan, say: Say, records: Records | None = None, cache: Path | None 
     nothing half-made stays then.
     """
     require_root()
+    if plan.of_kind(NodeKind.VM) and plan.project is None:
+        raise SettingError("nodes of kind vm need a checkout: the simulated driver and its test bench are there")
     records, cache = records or Records(), cache or cache_folder()
     ensure_packages(PACKAGES, say)
     programs = ensure(cache, versions.sources(plan.kubernetes), say)
@@ -116,6 +120,8 @@ def _refresh_images(sandbox: Sandbox, plan: Plan, store: Path, say: Say) -> None
     if note.read_text() == store.name:
         return
     images = archives(cache_folder(), plan.project, plan.kubernetes, sandbox.programs["kube-scheduler"], say)
+    if sandbox.record.machines:
+        say("the virtual machines keep the images of their start: `cgpu sandbox down` and `up` change them")
     with step(say, "bringing changed images to the nodes"):
         for image in images:
             sandbox.load_image(image.path)
@@ -128,6 +134,7 @@ def _make(plan: Plan, records: Records, programs: dict[str, Path], store: Path, 
         slot=0,
         state=str(plan.state),
         nodes=tuple(node.name for node in plan.of_kind(NodeKind.CONTAINER)),
+        machines=tuple(node.name for node in plan.of_kind(NodeKind.VM)),
         options=plan.options(),
         kubernetes=plan.kubernetes,
     )
@@ -148,7 +155,8 @@ def _make(plan: Plan, records: Records, programs: dict[str, Path], store: Path, 
 def _start(sandbox: Sandbox, plan: Plan, records: Records, store: Path) -> None:
     """Everything that can start beside something else does."""
     record, authority = sandbox.record, Authority()
-    CgroupTree.of_machine(record.cgroup).make(["control", *(f"{node}.system" for node in record.nodes), *record.nodes])
+    systems = [f"{node}.system" for node in (*record.nodes, *record.machines)]
+    CgroupTree.of_machine(record.cgroup).make(["control", *systems, *record.nodes])
     _make_pins(records.pins(record))
     make_network(record)
     control = ControlPlane(record, sandbox.programs)
@@ -156,11 +164,17 @@ def _start(sandbox: Sandbox, plan: Plan, records: Records, store: Path) -> None:
     control.start_api()
     (Path(record.state) / "store").write_text(store.name)
     with ThreadPoolExecutor() as pool:
+        machines = [
+            pool.submit(_start_machine, sandbox, spec, authority, store, plan.project)
+            for spec in plan.of_kind(NodeKind.VM)
+        ]
         nodes = [pool.submit(_start_node, sandbox, spec, authority, store) for spec in plan.of_kind(NodeKind.CONTAINER)]
         api = control.wait_api()
         light = plan.of_kind(NodeKind.KWOK)
         control.start_controllers(light_nodes=bool(light))
         started = [node.result() for node in nodes]
+        for machine in machines:
+            machine.result()
     for node in started:
         node.start_kubernetes()
     api.create("/api/v1/nodes", node_objects(light))
@@ -173,6 +187,13 @@ def _start_node(sandbox: Sandbox, spec: NodeSpec, authority: Authority, store: P
     node.make_namespace()
     node.start_runtime()
     return node
+
+
+def _start_machine(sandbox: Sandbox, spec: NodeSpec, authority: Authority, store: Path, project: Path | None) -> None:
+    assert project is not None, "refused before anything was made"
+    node = sandbox.machine(spec.name)
+    node.write_files(authority)
+    node.start(spec, store, project)
 
 
 def _make_pins(folder: Path) -> None:
@@ -188,7 +209,7 @@ def _wait_nodes(sandbox: Sandbox, plan: Plan) -> None:
     Raises UnavailableError naming those that are not, as soon as a kubelet ended or time is up.
     """
     missing = {node.name: node for node in plan.nodes}
-    end = time.monotonic() + _NODES_S
+    end = time.monotonic() + (_MACHINES_S if sandbox.record.machines else _NODES_S)
     while missing and time.monotonic() < end and not _ended(sandbox, missing):
         for item in sandbox.api.watch("/api/v1/nodes", min(end, time.monotonic() + _GLANCE_S)):
             spec = missing.get(item["metadata"]["name"])
@@ -198,13 +219,24 @@ def _wait_nodes(sandbox: Sandbox, plan: Plan) -> None:
             if not missing:
                 return
     first = (_ended(sandbox, missing) or list(missing))[0]
-    words = sandbox.units.tail(f"{first}/kubelet", 5) if first in sandbox.record.nodes else ""
-    raise UnavailableError(f"not Ready: {', '.join(list(missing)[:10])}; of {first}:\n{words[-2000:]}")
+    raise UnavailableError(
+        f"not Ready: {', '.join(list(missing)[:10])}; of {first}:\n{_last_words(sandbox, first)[-2000:]}"
+    )
+
+
+def _last_words(sandbox: Sandbox, name: str) -> str:
+    if name in sandbox.record.machines:
+        return sandbox.machine(name).last_words()
+    return sandbox.units.tail(f"{name}/kubelet", 5) if name in sandbox.record.nodes else ""
 
 
 def _ended(sandbox: Sandbox, names: Collection[str]) -> list[str]:
-    """Those nodes whose kubelet does not run any more."""
-    return [name for name in names if name in sandbox.record.nodes and not sandbox.units.alive(f"{name}/kubelet")]
+    """Those nodes whose kubelet, or whose machine, does not run any more."""
+    units = {
+        **{name: f"{name}/kubelet" for name in sandbox.record.nodes},
+        **{name: MachineNode.unit_of(name) for name in sandbox.record.machines},
+    }
+    return [name for name in names if name in units and not sandbox.units.alive(units[name])]
 
 
 def _label(sandbox: Sandbox, spec: NodeSpec, node: dict[str, Any]) -> None:

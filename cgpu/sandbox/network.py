@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Network namespaces of the control plane and the nodes, and the links between them.
 
-The control plane's namespace holds a bridge; every node and the host have a link to it. Nodes send what they do not
-know to the control plane, which knows every node's pods.
+The control plane's namespace holds a bridge; every node, every virtual machine and the host have a link to it. Nodes
+send what they do not know to the control plane, which knows every node's pods.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,18 @@ def batches(record: Record) -> tuple[Batch, ...]:
     ]
     for number, node in enumerate(record.nodes):
         steps.extend(_node(record, node, f"node{number}"))
+    steps.extend(Batch(control, _machine(record, machine)) for machine in record.machines)
     return tuple(steps)
+
+
+def _machine(record: Record, machine: str) -> tuple[str, ...]:
+    """QEMU opens the link by its name; the rest of the machine's network is its own boot's."""
+    tap = record.tap(machine)
+    return (
+        f"tuntap add dev {tap} mode tap",
+        f"link set {tap} master bridge up",
+        f"route add {record.pods_of(machine)} via {record.node_address(machine)}",
+    )
 
 
 def _node(record: Record, node: str, link: str) -> tuple[Batch, ...]:

@@ -24,7 +24,10 @@ SLOTS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One sandbox. `nodes`: names of its container nodes. `options`: what it was asked for. `complete`: it was Ready."""
+    """One sandbox. `nodes`: its container nodes, `machines`: its virtual ones. `options`: what it was asked for.
+
+    `complete`: it was Ready.
+    """
 
     slot: int
     state: str
@@ -32,6 +35,7 @@ class Record:
     options: str
     kubernetes: str
     complete: bool = False
+    machines: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -58,12 +62,19 @@ class Record:
         return str(self.network[number])
 
     def node_address(self, node: str) -> str:
-        """Address of a container node."""
-        return self.address(10 + self.nodes.index(node))
+        """Address of a container node or a machine."""
+        return self.address(10 + self._number(node))
 
     def pods_of(self, node: str) -> str:
         """Subnet of a node's pods; it is known inside the sandbox only, so every sandbox has the same ones."""
-        return f"10.88.{self.nodes.index(node)}.0/24"
+        return f"10.88.{self._number(node)}.0/24"
+
+    def tap(self, machine: str) -> str:
+        """The control plane's end of a machine's link."""
+        return f"tap{self._number(machine)}"
+
+    def _number(self, node: str) -> int:
+        return (*self.nodes, *self.machines).index(node)
 
     def namespace(self, node: str = "") -> str:
         """Network namespace of the control plane or of a node."""
@@ -141,7 +152,8 @@ def decode_record(text: str, path: Path) -> Record:
     """
     try:
         known = {name: value for name, value in json.loads(text).items() if name in _FIELDS}
-        return Record(**{**known, "nodes": tuple(known["nodes"])})
+        names = {"nodes": tuple(known["nodes"]), "machines": tuple(known.get("machines", ()))}
+        return Record(**{**known, **names})
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise SettingError(f"{path} is no record of a sandbox ({error!r}): remove it when no sandbox is up") from error
 

@@ -11,9 +11,11 @@ from typing import Any, Final
 
 from cgpu.core.errors import SettingError, UnavailableError
 from cgpu.sandbox import versions
+from cgpu.sandbox.agent import checked
 from cgpu.sandbox.api import Api
 from cgpu.sandbox.binaries import ensure
 from cgpu.sandbox.controlplane import ControlPlane
+from cgpu.sandbox.machines import MachineNode
 from cgpu.sandbox.nodes import ContainerNode
 from cgpu.sandbox.progress import cache_folder
 from cgpu.sandbox.record import Record, Records
@@ -25,7 +27,7 @@ _KUBELET_S: Final = 120
 
 class Sandbox:
     """A sandbox that is up. Components: `etcd`, `kube-apiserver`, `kube-scheduler`, `kube-controller-manager`, `kwok`,
-    and on every node `NODE/containerd`, `NODE/kubelet`, `NODE/kube-proxy`."""
+    on every node `NODE/containerd`, `NODE/kubelet`, `NODE/kube-proxy`, and `NODE/qemu` for every virtual machine."""
 
     def __init__(self, record: Record, records: Records, programs: dict[str, Path]) -> None:
         self.record = record
@@ -54,8 +56,16 @@ class Sandbox:
             raise SettingError(f"no container node {name!r}; there are {', '.join(self.record.nodes)}")
         return ContainerNode(self.record, self._records, name, self.programs)
 
+    def machine(self, name: str) -> MachineNode:
+        """A virtual machine. Raises SettingError for a name that is none."""
+        if name not in self.record.machines:
+            raise SettingError(f"no node of kind vm {name!r}; there are {', '.join(self.record.machines) or 'none'}")
+        return MachineNode(self.record, name, self.programs)
+
     def node_exec(self, node: str, argv: Sequence[str]) -> str:
         """Standard output of a command in a node. Raises UnavailableError when it fails."""
+        if node in self.record.machines:
+            return checked(argv, self.machine(node).agent.run(argv))
         return self.node(node).run(list(argv))
 
     def node_command(self, node: str, argv: Sequence[str]) -> list[str]:

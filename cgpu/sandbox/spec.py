@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nodes a sandbox has: `--cards FILE`, `--nodes N`, or two nodes of mixed cards."""
+"""What nodes a sandbox has: `--cards FILE`, `--nodes N`, `--vm-nodes N`, or two nodes of mixed cards."""
 
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -17,10 +17,24 @@ from cgpu.core.names import LABEL_SCHEDULE
 
 MAX_NODES: Final = 40
 MAX_LIGHT_NODES: Final = 20_000
+MAX_MACHINES: Final = 4
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 _LABEL_VALUE: Final = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _LABEL_KEY: Final = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _SHARED: Final = {LABEL_SCHEDULE: "share"}
+_ISOLATED: Final = {LABEL_SCHEDULE: "cgpu"}
+DRIVERS: Final = ("418", "450", "460", "470", "535", "550")
+_DRIVER: Final = "535"
+# model of a card → what the simulated driver calls it
+SIMULATED: Final = {
+    "Tesla T4": "T4",
+    "Tesla V100-SXM2-16GB": "V100",
+    "NVIDIA A10": "A10",
+    "NVIDIA A100-SXM4-40GB": "A100",
+    "Tesla P4": "P4",
+    "Tesla P100-PCIE-16GB": "P100",
+    "NVIDIA H100 PCIe": "H100",
+}
 _MIXED: Final = (
     (CardRow("Tesla T4", 15109, count=2),),
     (CardRow("NVIDIA A10", 23028), CardRow("Tesla T4", 15109)),
@@ -32,16 +46,18 @@ class NodeKind(StrEnum):
 
     CONTAINER = "container"  # kubelet and containerd in namespaces of this machine
     KWOK = "kwok"  # an object kept alive by kwok: for scale
+    VM = "vm"  # kubelet and containerd in a virtual machine with the simulated driver: the module can be loaded there
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """One node to make."""
+    """One node to make. `driver`: branch of the driver that a virtual machine plays."""
 
     name: str
     kind: NodeKind = NodeKind.CONTAINER
     labels: dict[str, str] = field(default_factory=dict)
     cards: tuple[CardRow, ...] = ()
+    driver: str = ""
 
 
 def default_nodes(count: int) -> tuple[NodeSpec, ...]:
@@ -52,6 +68,20 @@ def default_nodes(count: int) -> tuple[NodeSpec, ...]:
         NodeSpec(f"node-{number + 1}", labels=dict(_SHARED), cards=_MIXED[number % len(_MIXED)])
         for number in range(count)
     )
+
+
+def machine_nodes(count: int) -> tuple[NodeSpec, ...]:
+    """`count` virtual machines with one T4 each, in mode `cgpu`, and a plain node for the scheduler.
+
+    Raises SettingError.
+    """
+    if not 1 <= count <= MAX_MACHINES:
+        raise SettingError(f"--vm-nodes {count}: must be from 1 to {MAX_MACHINES}: each is an emulated computer")
+    machines = (
+        NodeSpec(f"vm-{number + 1}", NodeKind.VM, dict(_ISOLATED), (CardRow("Tesla T4", 15109),), _DRIVER)
+        for number in range(count)
+    )
+    return (NodeSpec("node-1"), *machines)
 
 
 def read_nodes(path: Path) -> tuple[NodeSpec, ...]:
@@ -68,29 +98,59 @@ def read_nodes(path: Path) -> tuple[NodeSpec, ...]:
 def _check_all(places: Sequence[tuple[NodeSpec, Place]]) -> None:
     """Names are unique, and there are no more nodes than fit the addresses."""
     seen: set[str] = set()
-    limits = {NodeKind.CONTAINER: MAX_NODES, NodeKind.KWOK: MAX_LIGHT_NODES}
+    limits = {NodeKind.CONTAINER: MAX_NODES, NodeKind.KWOK: MAX_LIGHT_NODES, NodeKind.VM: MAX_MACHINES}
     for spec, place in places:
         if spec.name in seen:
             place.refuse(f"two nodes are named {spec.name!r}")
         seen.add(spec.name)
         limits[spec.kind] -= 1
         if limits[spec.kind] < 0:
-            place.refuse(f"too many nodes: at most {MAX_NODES} of kind container and {MAX_LIGHT_NODES} of kind kwok")
+            place.refuse(
+                f"too many nodes: at most {MAX_NODES} of kind container, {MAX_LIGHT_NODES} of kind kwok"
+                f" and {MAX_MACHINES} of kind vm"
+            )
 
 
 def _nodes(place: Place) -> tuple[NodeSpec, ...]:
     """The nodes of one item: `name` alone, or `name-1` … `name-COUNT` when `count` is written."""
-    found = mapping(place, ("name", "count", "kind", "labels", "cards"), required=("name", "cards"))
+    found = mapping(place, ("name", "count", "kind", "labels", "driver", "cards"), required=("name", "cards"))
     name = _name(found["name"])
     count = _count(found["count"]) if "count" in found else None
+    kind = _kind(found["kind"]) if "kind" in found else NodeKind.CONTAINER
     spec = NodeSpec(
         name,
-        kind=_kind(found["kind"]) if "kind" in found else NodeKind.CONTAINER,
+        kind=kind,
         labels=_labels(found["labels"]) if "labels" in found else {},
         cards=card_rows(found["cards"]),
+        driver=_driver(found.get("driver"), kind),
     )
+    if kind is NodeKind.VM:
+        _check_simulated(spec, found["cards"])
     names = [name] if count is None else [f"{name}-{number + 1}" for number in range(count)]
-    return tuple(NodeSpec(each, spec.kind, spec.labels, spec.cards) for each in names)
+    return tuple(replace(spec, name=each) for each in names)
+
+
+def _driver(place: Place | None, kind: NodeKind) -> str:
+    """Branch of the driver that a machine plays."""
+    if place is None:
+        return _DRIVER if kind is NodeKind.VM else ""
+    if kind is not NodeKind.VM:
+        place.refuse(f"driver is for nodes of kind vm, and this one is of kind {kind}")
+    branch: str = scalar(place, str, "driver")
+    if branch not in DRIVERS:
+        place.refuse(f"driver is {branch!r}: must be one of {', '.join(DRIVERS)}")
+    return branch
+
+
+def _check_simulated(spec: NodeSpec, place: Place) -> None:
+    """The simulated driver plays a few models, all healthy, and names the cards itself."""
+    if not spec.cards:
+        place.refuse("a node of kind vm needs at least one card")
+    for row in spec.cards:
+        if row.model not in SIMULATED:
+            place.refuse(f"the simulated driver plays no {row.model!r}: must be one of {', '.join(SIMULATED)}")
+        if row.uuid or row.numa is not None or not row.healthy:
+            place.refuse("cards of a node of kind vm have model, memMiB and count: the driver decides the rest")
 
 
 def _name(place: Place) -> str:

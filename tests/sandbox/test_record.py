@@ -35,6 +35,15 @@ def test_nodes_of_a_sandbox_have_addresses_and_pods_of_their_own() -> None:
     assert [DRAFT.pods_of(node) for node in DRAFT.nodes] == ["10.88.0.0/24", "10.88.1.0/24"]
 
 
+def test_machines_have_addresses_pods_and_links_of_their_own() -> None:
+    record = replace(DRAFT, machines=("vm-1", "vm-2"))
+
+    assert [record.node_address(node) for node in record.machines] == ["10.77.0.12", "10.77.0.13"]
+    assert [record.pods_of(node) for node in record.machines] == ["10.88.2.0/24", "10.88.3.0/24"]
+    assert [record.tap(node) for node in record.machines] == ["tap2", "tap3"]
+    assert decode_record(json.dumps(asdict(record)), Path("0.json")) == record
+
+
 def test_the_longest_link_name_fits_the_kernel() -> None:
     assert len(replace(DRAFT, slot=SLOTS - 1).host_link) <= 15
 

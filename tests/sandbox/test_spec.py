@@ -9,7 +9,7 @@ import yaml
 from cgpu.cards import CardRow, read_cards
 from cgpu.core.errors import SettingError
 from cgpu.core.model import Card
-from cgpu.sandbox.spec import NodeKind, NodeSpec, cards_file, cards_of, default_nodes, read_nodes
+from cgpu.sandbox.spec import NodeKind, NodeSpec, cards_file, cards_of, default_nodes, machine_nodes, read_nodes
 
 T4 = "{model: Tesla T4, memMiB: 15109}"
 
@@ -37,6 +37,16 @@ def write(folder: Path, text: str) -> Path:
             "nodes:\n- {name: a, cards: []}\n- {name: l, kind: kwok, count: 1, cards: []}\n",
             [NodeSpec("a"), NodeSpec("l-1", NodeKind.KWOK)],
             id="light nodes stand beside real ones",
+        ),
+        pytest.param(
+            f"nodes:\n- {{name: a, cards: []}}\n- {{name: v, kind: vm, driver: '470', cards: [{T4}]}}\n",
+            [NodeSpec("a"), NodeSpec("v", NodeKind.VM, cards=(CardRow("Tesla T4", 15109),), driver="470")],
+            id="a virtual machine plays the driver that it names",
+        ),
+        pytest.param(
+            f"nodes:\n- {{name: a, cards: []}}\n- {{name: v, kind: vm, cards: [{T4}]}}\n",
+            [NodeSpec("a"), NodeSpec("v", NodeKind.VM, cards=(CardRow("Tesla T4", 15109),), driver="535")],
+            id="a virtual machine that names none plays 535",
         ),
     ],
 )
@@ -88,6 +98,36 @@ def test_nodes_are_read(tmp_path: Path, text: str, want: list[NodeSpec]) -> None
         pytest.param(
             "nodes:\n- {name: a, cards: [{model: x, memMib: 1}]}\n", "2:32", "unknown key 'memMib'", id="a card's key"
         ),
+        pytest.param(
+            f"nodes:\n- {{name: a, driver: '535', cards: [{T4}]}}\n",
+            "2:21",
+            "driver is for nodes of kind vm",
+            id="a driver where nothing plays one",
+        ),
+        pytest.param(
+            f"nodes:\n- {{name: a, kind: vm, driver: '999', cards: [{T4}]}}\n",
+            "2:31",
+            "driver is '999': must be one of 418, 450",
+            id="a branch that nobody simulates",
+        ),
+        pytest.param(
+            "nodes:\n- {name: a, kind: vm, cards: []}\n",
+            "2:30",
+            "needs at least one card",
+            id="a machine without cards",
+        ),
+        pytest.param(
+            "nodes:\n- {name: a, kind: vm, cards: [{model: GTX, memMiB: 1}]}\n",
+            "2:30",
+            "plays no 'GTX': must be one of Tesla T4",
+            id="a card that nobody simulates",
+        ),
+        pytest.param(
+            "nodes:\n- {name: a, kind: vm, cards: [{model: Tesla T4, memMiB: 1, healthy: false}]}\n",
+            "2:30",
+            "have model, memMiB and count",
+            id="a machine's card that is said to be sick",
+        ),
         pytest.param("nodes: [\n", "2:1", "no YAML", id="text that is no YAML"),
     ],
 )
@@ -105,6 +145,20 @@ def test_a_mistake_is_named_with_line_and_column(tmp_path: Path, text: str, plac
 def test_a_number_of_nodes_outside_the_limits_is_refused(count: int) -> None:
     with pytest.raises(SettingError, match=rf"--nodes {count}: must be from 1 to 40"):
         default_nodes(count)
+
+
+@pytest.mark.parametrize("count", [0, 5])
+def test_a_number_of_machines_outside_the_limits_is_refused(count: int) -> None:
+    with pytest.raises(SettingError, match=rf"--vm-nodes {count}: must be from 1 to 4"):
+        machine_nodes(count)
+
+
+def test_machines_come_with_a_node_for_the_scheduler() -> None:
+    plain, *machines = machine_nodes(2)
+
+    assert (plain.kind, plain.cards, plain.labels) == (NodeKind.CONTAINER, (), {})
+    assert [(node.name, node.kind) for node in machines] == [("vm-1", NodeKind.VM), ("vm-2", NodeKind.VM)]
+    assert all(node.labels == {"ack.node.gpu.schedule": "cgpu"} for node in machines)
 
 
 def test_default_nodes_have_mixed_cards_and_share_them() -> None:

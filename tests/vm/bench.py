@@ -28,6 +28,7 @@ class Choice:
     """What a machine is to be: driver branch (or `none`), comma list of cards, kernel, MiB a card (None = its own).
 
     `more` names branches whose user space (and CUDA, if wanted) is there too: the guest's `play` takes one of them.
+    `clock` is the host's, or counted: then the guest's time is that of its instructions and of its sleeps, which are skipped.
     """
 
     branch: str = "535"
@@ -40,6 +41,7 @@ class Choice:
     cpus: int = 2
     append: str = ""
     more: tuple[str, ...] = ()
+    clock: str = "host"
 
     def checked(self) -> "Choice":
         """Itself; BenchError for a branch or card that nobody simulates."""
@@ -94,7 +96,7 @@ def bench_disk(choice: Choice, disk: Path) -> None:
     """Writes the disk with the agent, the guest's commands, the modules and the driver's settings."""
     staging = disk.with_suffix(".d")
     shutil.copytree(GUEST, staging, ignore=shutil.ignore_patterns("__pycache__", "initrd-init"))
-    shutil.copy2(Path(__file__).parent / "wire.py", staging)
+    shutil.copy2(PROJECT / "cgpu/sandbox/wire.py", staging)
     (staging / "modules").mkdir()
     for module in modules_of(choice):
         shutil.copy2(module, staging / "modules")
@@ -146,7 +148,7 @@ def hardware(
     flavour = flavour_of(choice.kernel)
     append = f"{flavour.append} {choice.append}".strip()
     sizes = (choice.memory_mib, choice.cpus)
-    return Hardware(kernel, boot / "initrd.gz", disks, *sizes, append, devices, flavour.boot_seconds)
+    return Hardware(kernel, boot / "initrd.gz", disks, *sizes, append, devices, flavour.boot_seconds, choice.clock)
 
 
 def boot(choice: Choice, folder: Path) -> Machine:

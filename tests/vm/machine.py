@@ -18,9 +18,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from cgpu.sandbox.wire import Decoder, encode
 from tests.vm.errors import BenchError, GuestCrashError
 from tests.vm.kernels import Kernel
-from tests.vm.wire import Decoder, encode
 
 ANSWER_SECONDS: Final = 60.0
 # cmpxchg16b of the emulator in Debian 12 (QEMU 7.2) leaves wrong flags: Linux 6.12 does not boot with it, and no
@@ -30,6 +30,13 @@ APPEND: Final = (
     "console=ttyS0 loglevel=5 panic_on_warn=1 oops=panic panic=-1 softlockup_panic=1 mitigations=off nokaslr "
     "net.ifnames=0 tsc=reliable clocksource=tsc random.trust_cpu=on"
 )
+# By the host's clock the guest is as late as the host is loaded. By counted time an instruction takes a nanosecond and
+# nothing else takes any, sleep included: the guest is on time however slow its emulation, but has one processor, since
+# waiting for another would last until the next timer.
+CLOCKS: Final[Mapping[str, tuple[str, ...]]] = {
+    "host": ("-accel", "tcg,thread=multi,tb-size=256"),
+    "counted": ("-accel", "tcg,thread=single,tb-size=256", "-icount", "shift=0,sleep=off", "-rtc", "clock=vm"),
+}
 # what a kernel says when something is wrong, whether it stops or not (lockdep and kmemleak do not)
 REPORT: Final = re.compile(
     r"Kernel panic|WARNING: |BUG: |BUG [\w.-]+ \(|Oops: |KASAN: |UBSAN: |general protection fault|kmemleak: \d+ new"
@@ -56,7 +63,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What QEMU is to provide: kernel, disks by serial name (`root`, `modules`, else mounted on /opt/<name>), sizes."""
+    """What QEMU is to provide: kernel, disks by serial name (`root`, `modules`, else mounted on /opt/<name>), sizes.
+
+    `clock` is one of CLOCKS; `boot_seconds` are always the host's.
+    """
 
     kernel: Kernel
     initrd: Path
@@ -66,6 +76,7 @@ class Hardware:
     append: str = ""
     devices: tuple[str, ...] = ()
     boot_seconds: float = 240.0
+    clock: str = "host"
 
 
 def command_line(hardware: Hardware, folder: Path) -> list[str]:
@@ -80,8 +91,7 @@ def command_line(hardware: Hardware, folder: Path) -> list[str]:
         "-display",
         "none",
         "-no-reboot",
-        "-accel",
-        "tcg,thread=multi,tb-size=256",
+        *CLOCKS[hardware.clock],
         "-cpu",
         CPU,
         "-smp",

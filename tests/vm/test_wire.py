@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.vm.wire import Decoder, encode
+from cgpu.sandbox.wire import Decoder, encode
 
 HEADERS = st.dictionaries(st.text(max_size=8), st.integers() | st.text(max_size=8), max_size=3)
 
