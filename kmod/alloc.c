@@ -1,37 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Escapes that make and free objects. Memory of the GPU is charged before the
- * driver is asked and given back if it refuses; beyond the limit the answer is
- * the driver's own "no memory", in its own status field.
+ * RM_ALLOC and RM_FREE. Memory of the GPU is charged before the driver is asked
+ * and given back if it refuses; beyond the limit the answer is the driver's own
+ * "no memory", in its own status field.
  */
 #include <linux/uaccess.h>
 #include "grant.h"
-
-/* The driver rounds up to its page size, never by more than this. */
-#define ROUNDING_MOST		(4ULL << 20)
-
-/**
- * cgpu_free_handle() - end a handle that the table does not have
- * @f: the control file
- * @client: its client
- * @parent: its parent
- * @handle: the handle; that it does not exist is fine
- *
- * Context: process; f->lock is held.
- */
-void cgpu_free_handle(struct cgpu_file *f, u32 client, u32 parent, u32 handle)
-{
-	struct nvos00_parameters args = {
-		.h_root = client, .h_object_parent = parent,
-		.h_object_old = handle,
-	};
-	struct cgpu_call call = {
-		.f = f, .cmd = NV_IOCTL(NV_ESC_RM_FREE, sizeof(args)),
-		.args = &args, .size = sizeof(args),
-	};
-
-	cgpu_call(&call);
-}
 
 /**
  * cgpu_esc_free() - RM_FREE
@@ -64,79 +38,6 @@ long cgpu_esc_free(struct cgpu_file *f, u32 cmd, u32 size, void __user *arg)
 	if (!args.status)
 		cgpu_untrack(f, client, handle);
 	return copy_to_user(arg, &args, sizeof(args)) ? -EFAULT : 0;
-}
-
-/**
- * cgpu_grant_begin() - charge memory before the driver is asked
- * @f: the control file
- * @g: what is wanted
- *
- * Context: process; f->lock is held.
- * Return: an RM status.
- */
-u32 cgpu_grant_begin(struct cgpu_file *f, struct grant *g)
-{
-	if (cgpu_known(f, g->client, g->handle))
-		return NV_ERR_INSERT_DUPLICATE_NAME;
-	if (g->gpu < 0)
-		return NV_ERR_INVALID_OBJECT_PARENT;
-	return cgpu_charge(f->node->inst, g->gpu, g->bytes) ?
-	       NV_OK : NV_ERR_NO_MEMORY;
-}
-
-/**
- * cgpu_grant_undo() - the driver refused, or the table has no room
- * @f: the control file
- * @g: what was charged
- *
- * Whatever the caller's memory says now, the handle must not exist before its
- * charge is dropped.
- *
- * Context: process; f->lock is held.
- */
-void cgpu_grant_undo(struct cgpu_file *f, struct grant *g)
-{
-	if (!g->bytes)
-		return;
-	cgpu_free_handle(f, g->client, g->parent, g->handle);
-	cgpu_uncharge_bytes(f->node->inst, g->gpu, g->bytes);
-}
-
-/**
- * cgpu_grant_add_rounding() - the size that the driver gave
- * @f: the control file
- * @g: what was charged
- * @limit: last byte, as the driver told; believed upwards only, and not far
- *
- * Context: process; f->lock is held.
- */
-void cgpu_grant_add_rounding(struct cgpu_file *f, struct grant *g, u64 limit)
-{
-	u64 actual = limit + 1;
-
-	if (!g->bytes || actual <= g->bytes ||
-	    actual - g->bytes >= ROUNDING_MOST)
-		return;
-	cgpu_charge_rounding(f->node->inst, g->gpu, actual - g->bytes);
-	g->bytes = actual;
-}
-
-/**
- * cgpu_grant_commit() - the driver agreed: the object holds the charge
- * @f: the control file
- * @g: what was charged
- * @what: the object
- *
- * Context: process; f->lock is held.
- * Return: 0 or an errno, and then nothing is left.
- */
-int cgpu_grant_commit(struct cgpu_file *f, struct grant *g, struct cgpu_obj *what)
-{
-	int ret = cgpu_track(f, what, g->bytes, NULL);
-
-	if (ret)
-		cgpu_grant_undo(f, g);
-	return ret;
 }
 
 /* ---- RM_ALLOC ---- */
@@ -177,8 +78,14 @@ static u32 status_at(u32 size)
 	return 0;
 }
 
-/* Classes that a container has no business with. */
-static bool is_refused(u32 class)
+/**
+ * cgpu_class_is_refused() - classes that a container has no business with
+ * @class: of what is to be made
+ *
+ * Context: any.
+ * Return: true for what no container gets.
+ */
+bool cgpu_class_is_refused(u32 class)
 {
 	switch (class) {
 	case NV01_MEMORY_LOCAL_PRIVILEGED:
@@ -272,7 +179,7 @@ static int prepare_memory(struct cgpu_file *f, struct alloc *a, struct grant *g,
  */
 static u32 place(struct cgpu_file *f, struct alloc *a, struct grant *g)
 {
-	if (is_refused(a->args.head.h_class))
+	if (cgpu_class_is_refused(a->args.head.h_class))
 		return NV_ERR_INVALID_CLASS;
 	if (is_client(a->args.head.h_class))
 		return NV_OK;
@@ -417,53 +324,4 @@ long cgpu_esc_alloc(struct cgpu_file *f, u32 cmd, u32 size, void __user *arg)
 	if (copy_from_user(&a.args, arg, size))
 		return -EFAULT;
 	return run_alloc(f, cmd, &a, arg);
-}
-
-/* ---- ALLOC_MEMORY: host memory, and an old way to ask for the heap ---- */
-
-/**
- * cgpu_esc_memory() - RM_ALLOC_MEMORY
- * @f: the device file
- * @cmd: the ioctl
- * @size: bytes of its arguments
- * @arg: the arguments
- *
- * Context: process; f->lock is held.
- * Return: 0 or an errno.
- */
-long cgpu_esc_memory(struct cgpu_file *f, u32 cmd, u32 size, void __user *arg)
-{
-	struct nv_ioctl_nvos02_parameters_with_fd args;
-	struct cgpu_call call = {
-		.f = f, .cmd = cmd, .args = &args, .size = sizeof(args),
-	};
-	struct cgpu_obj what = { .gpu = -1 };
-	int minor = f->node->minor;
-	struct cgpu_view v;
-	long ret;
-
-	if (size != sizeof(args))
-		return -EINVAL;
-	if (copy_from_user(&args, arg, size))
-		return -EFAULT;
-	if (is_refused(args.params.h_class)) {
-		args.params.status = NV_ERR_INVALID_CLASS;
-		return copy_to_user(arg, &args, size) ? -EFAULT : 0;
-	}
-	what.client = args.params.h_root;
-	what.parent = args.params.h_object_parent;
-	what.class = args.params.h_class;
-	ret = cgpu_call(&call);
-	if (ret)
-		return ret;
-	what.handle = args.params.h_object_new;
-	if (!args.params.status && what.class != NV01_MEMORY_LOCAL_USER)
-		ret = cgpu_track(f, &what, 0, NULL);
-	if (!args.params.status && what.class == NV01_MEMORY_LOCAL_USER) {
-		mutex_lock(&f->node->inst->lock);
-		cgpu_view_of(f, minor, &v);
-		mutex_unlock(&f->node->inst->lock);
-		args.params.limit = v.limit - 1;
-	}
-	return copy_to_user(arg, &args, size) ? -EFAULT : ret;
 }

@@ -23,10 +23,9 @@
 #include <linux/types.h>
 #include <linux/wait.h>
 #include "abi/nvidia_rm.h"
-#include "account.h"
 #include "objects.h"
 #include "replies.h"
-#include "sched.h"
+#include "turns.h"
 
 #define CGPU_VERSION		"1.0.0"
 #define CGPU_ID_MAX		12
@@ -34,141 +33,7 @@
 #define CGPU_NODE_UVM		256	/* beside minors 0..31 and 255 */
 #define CGPU_NESTED_AT		1024	/* nested parameters in the argument page */
 
-struct proc_dir_entry;
 struct seq_file;
-struct cgpu_inst;
-
-/**
- * struct cgpu_gpu - one GPU of the driver
- * @minor: NVIDIA's minor number
- * @gpu_id: RM's number
- * @instance: RM's device instance
- * @total: bytes, as nvidia-smi of the branch shows them
- * @major: of its virtual devices
- * @lock: guards what follows; taken before any gate
- * @sched: the turns
- * @policy_written: an administrator has chosen the policy
- * @switched: a weighted instance has switched it to policy 2
- * @shares: instances on this GPU
- * @open: the share whose gate is open
- * @draining: the share whose work must leave the GPU before the next turn
- * @closed_ns: when its gate was closed
- * @thread: drives the turns
- * @wq: wakes it
- * @event: something changed since it looked
- * @dir: its folder in /proc/cgpu_km
- */
-struct cgpu_gpu {
-	int minor;
-	u32 gpu_id;
-	u32 instance;
-	u64 total;
-	int major;
-	struct mutex lock;		/* the fields below */
-	struct cgpu_sched sched;
-	bool policy_written;
-	bool switched;
-	struct list_head shares;
-	struct cgpu_share *open;
-	struct cgpu_share *draining;
-	u64 closed_ns;
-	struct task_struct *thread;
-	wait_queue_head_t wq;
-	atomic_t event;
-	struct proc_dir_entry *dir;
-};
-
-/**
- * struct cgpu_gate - the doorbells of one share
- * @sem: read: check @open and insert the PTE; write: change @open
- * @open: whether doorbells may be rung
- * @touched: a doorbell was mapped in since the gate opened
- * @touched_ns: when
- * @wq: threads that wait for the turn
- * @waiting: how many
- * @maps_lock: guards @maps
- * @maps: mapped doorbells
- */
-struct cgpu_gate {
-	struct rw_semaphore sem;
-	bool open;
-	bool touched;
-	u64 touched_ns;
-	wait_queue_head_t wq;
-	atomic_t waiting;
-	struct mutex maps_lock;		/* @maps */
-	struct list_head maps;
-};
-
-/**
- * struct cgpu_work - what is known of a share's work on the GPU
- * @seen: it has channels whose progress can be read
- * @left: entries that the GPU has not finished
- * @last: channels that miss their last entry alone
- * @waiting: threads at the closed gate whose entry may be among @last
- * @done: entries that it has finished
- * @stamp: when it finished the last, by its own clock; 0 = not known
- */
-struct cgpu_work {
-	bool seen;
-	u32 left;
-	u32 last;
-	int waiting;
-	u32 done;
-	u64 stamp;
-};
-
-/**
- * struct cgpu_share - one instance on one GPU
- * @inst: the instance
- * @gpu: the GPU
- * @account: memory; under inst->lock
- * @weight: slices a turn
- * @highprio: of the high-priority class
- * @ent: number in gpu->sched; under gpu->lock
- * @gate: its doorbells
- * @work_lock: guards @channels; a leaf
- * @channels: of its programs
- * @work: what was seen last; under gpu->lock, as all that follows
- * @looked_ns: when
- * @moved_ns: when it was seen to get on, or to begin
- * @clock: what is added to the GPU's clock to get ours
- * @began_ns: when the turn's work began
- * @waited: threads waited for the turn when it began
- * @rang: a doorbell was rung in the turn
- * @shut: the turn goes on, but enough is queued
- * @entry_ns: what an entry takes, 0 = not known
- * @turn_ns: time of work seen in the turn
- * @turn_done: entries finished in the turn
- * @busy_ns: time that its work was on the GPU
- * @link: in gpu->shares; under gpu->lock
- * @dir: its folder in /proc/cgpu_km
- */
-struct cgpu_share {
-	struct cgpu_inst *inst;
-	struct cgpu_gpu *gpu;
-	struct cgpu_account account;
-	u32 weight;
-	bool highprio;
-	int ent;
-	struct cgpu_gate gate;
-	struct mutex work_lock;		/* @channels */
-	struct list_head channels;
-	struct cgpu_work work;
-	u64 looked_ns;
-	u64 moved_ns;
-	s64 clock;
-	u64 began_ns;
-	bool waited;
-	bool rang;
-	bool shut;
-	u64 entry_ns;
-	u64 turn_ns;
-	u32 turn_done;
-	u64 busy_ns;
-	struct list_head link;
-	struct proc_dir_entry *dir;
-};
 
 /**
  * struct cgpu_inst - one container
@@ -364,7 +229,7 @@ void cgpu_argpage_free(struct cgpu_argpage *p);
 bool cgpu_passes(struct cgpu_file *f, u32 cmd);
 long cgpu_dispatch(struct cgpu_file *f, u32 cmd, void __user *arg);
 
-/* memory.c, alloc.c, control.c, share.c: handlers of one escape */
+/* alloc.c, heap.c, hostmem.c, control.c, share.c: handlers of one escape */
 long cgpu_esc_free(struct cgpu_file *f, u32 cmd, u32 size, void __user *arg);
 long cgpu_esc_alloc(struct cgpu_file *f, u32 cmd, u32 size, void __user *arg);
 long cgpu_esc_heap(struct cgpu_file *f, u32 cmd, u32 size, void __user *arg);
@@ -416,6 +281,9 @@ void cgpu_watch_end(struct cgpu_share *share);
 u64 cgpu_watch_gone(const struct cgpu_share *share, u64 before);
 u64 cgpu_watch_entry_ns(const struct cgpu_share *share);
 bool cgpu_watch_enough(const struct cgpu_share *share, u64 most);
+
+/* turns.c */
+u64 cgpu_turns_look(struct cgpu_gpu *gpu);
 
 /* slices.c */
 int cgpu_slices_start(struct cgpu_gpu *gpu);

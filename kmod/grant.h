@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Memory that is charged for a call in progress: alloc.c and heap.c. */
+/* Memory that is charged for a call in progress: grant.c, for alloc.c and heap.c. */
 #ifndef CGPU_GRANT_H
 #define CGPU_GRANT_H
 
@@ -24,6 +24,7 @@ struct grant {
 	u32 handle;
 };
 
+bool cgpu_class_is_refused(u32 class);
 void cgpu_free_handle(struct cgpu_file *f, u32 client, u32 parent, u32 handle);
 u32 cgpu_grant_begin(struct cgpu_file *f, struct grant *g);
 void cgpu_grant_undo(struct cgpu_file *f, struct grant *g);
