@@ -42,7 +42,10 @@ class Host(NamedTuple):
 
 
 def nvidia_majors(proc: Path) -> frozenset[int]:
-    """Majors of every device of NVIDIA's driver: 195, and those that the kernel hands out (unified memory, caps)."""
+    """Majors of every device that leads to a card: NVIDIA's 195, those that the kernel hands out (unified memory, caps), and ours.
+
+    Ours too, since `--device` can name the nodes of another container's instance.
+    """
     found = {NVIDIA_MAJOR}
     try:
         text = (proc / "devices").read_text()
@@ -50,7 +53,7 @@ def nvidia_majors(proc: Path) -> frozenset[int]:
         return frozenset(found)
     for line in text.splitlines():
         number, _, name = line.strip().partition(" ")
-        if number.isdecimal() and name.startswith("nvidia"):
+        if number.isdecimal() and name.startswith(("nvidia", "cgpu")):
             found.add(int(number))
     return frozenset(found)
 

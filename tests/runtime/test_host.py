@@ -111,10 +111,10 @@ def test_the_number_of_a_node_comes_from_the_driver(
 
 def test_majors_of_the_driver(tmp_path: Path) -> None:
     (tmp_path / "devices").write_text(
-        "Character devices:\n  1 mem\n195 nvidia-frontend\n510 nvidia-uvm\n\nBlock devices:\n"
+        "Character devices:\n  1 mem\n195 nvidia-frontend\n509 cgpu\n508 cgpu-ctl\n510 nvidia-uvm\n\nBlock devices:\n"
     )
 
-    assert nvidia_majors(tmp_path) == {195, 510}
+    assert nvidia_majors(tmp_path) == {195, 510, 509, 508}
     assert nvidia_majors(tmp_path / "nowhere") == {195}
 
 
