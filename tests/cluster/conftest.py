@@ -7,7 +7,6 @@ one writes tests. CGPU_TEST_KUBERNETES names the version otherwise.
 
 import os
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,10 +17,10 @@ from cgpu.sandbox.lifecycle import Plan, down, up
 from cgpu.sandbox.record import Records
 from cgpu.sandbox.sandbox import Sandbox, attach
 from cgpu.sandbox.spec import default_nodes
-from tests.cluster.harness import Cluster
+from tests.cluster.harness import Cluster, state_folder
 
 PROJECT = Path(__file__).parents[2]
-_STATE = re.compile(r"cgpu-test-cluster-(\d+)")
+_STATE = re.compile(r"cgpu-test-[a-z]+-(\d+)")
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +31,7 @@ def sandbox(pytestconfig: pytest.Config) -> Iterator[Sandbox]:
         return
     say = _teller(pytestconfig)
     _end_orphans(say)
-    state = Path(tempfile.gettempdir()).resolve() / f"cgpu-test-cluster-{os.getpid()}"
+    state = state_folder("cluster")
     version = os.environ.get("CGPU_TEST_KUBERNETES", versions.KUBERNETES)
     try:
         yield up(Plan(state, default_nodes(2), version, PROJECT), say)

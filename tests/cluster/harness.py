@@ -2,9 +2,11 @@
 """What cluster tests hold in their hands: a sandbox with our chart, and the few verbs they need."""
 
 import json
+import os
 import select
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -92,12 +94,14 @@ class Cluster:
         """The first true answer of `what`, which is asked again until then; the test fails after `timeout_s`."""
         end = time.monotonic() + timeout_s
         while True:
+            asked = time.monotonic()
             answer, problem = _ask(what)
             if answer:
                 return answer
-            if time.monotonic() > end:
+            now = time.monotonic()
+            if now > end:
                 raise AssertionError(f"not within {timeout_s} s: {about or what.__name__}; last: {problem or answer!r}")
-            time.sleep(0.1)
+            time.sleep(max(0.1, now - asked))  # a busy machine is not to be kept busy by the question
 
     def wait_for(self, condition: str, *words: str, timeout_s: int = PATIENCE_S) -> None:
         """`kubectl wait --for=CONDITION`."""
@@ -150,6 +154,11 @@ class Cluster:
             if statuses and all(row["ready"] for row in statuses) and "deletionTimestamp" not in item["metadata"]:
                 return str(item["metadata"]["name"])
         raise AssertionError("no scheduler is ready")
+
+
+def state_folder(name: str) -> Path:
+    """A sandbox's state folder that tells whose it is: the next test run ends what a killed one left."""
+    return Path(tempfile.gettempdir()).resolve() / f"cgpu-test-{name}-{os.getpid()}"
 
 
 def first_line(output: IO[str], timeout_s: float = PATIENCE_S) -> str:

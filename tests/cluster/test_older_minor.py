@@ -11,15 +11,15 @@ from cgpu.sandbox import versions
 from cgpu.sandbox.lifecycle import Plan, down, up
 from cgpu.sandbox.spec import default_nodes
 from tests.cluster.agent import container, pod
-from tests.cluster.harness import Cluster
+from tests.cluster.harness import Cluster, state_folder
 
 PROJECT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def older() -> Iterator[Cluster]:
     """One node with two T4 of 14 GiB, with our chart."""
-    folder = tmp_path_factory.mktemp("older") / "state"
+    folder = state_folder("older")
     try:
         made = Cluster(up(Plan(folder, default_nodes(1), versions.OLDER_KUBERNETES, PROJECT), lambda _: None), PROJECT)
         made.install()

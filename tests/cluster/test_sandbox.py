@@ -17,7 +17,7 @@ from cgpu.sandbox.lifecycle import Plan, down, up
 from cgpu.sandbox.record import Records
 from cgpu.sandbox.sandbox import Sandbox, kubectl, status
 from cgpu.sandbox.spec import default_nodes
-from tests.cluster.harness import PATIENCE_S, Cluster
+from tests.cluster.harness import PATIENCE_S, Cluster, state_folder
 
 PROJECT = Path(__file__).parents[2]
 POD = """
@@ -64,17 +64,17 @@ def traces(name: str, state: Path) -> list[str]:
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Iterator[Path]:
+def state() -> Iterator[Path]:
     """A state folder; whatever a test left there ends with it."""
-    folder = tmp_path / "state"
+    folder = state_folder("alone")
     yield folder
     down(folder, silent)
 
 
 @pytest.fixture(scope="module")
-def second(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def second() -> Iterator[Sandbox]:
     """A sandbox of one node, without our image, for tests that leave it up."""
-    folder = tmp_path_factory.mktemp("second") / "state"
+    folder = state_folder("second")
     try:
         yield up(Plan(folder, default_nodes(1)), silent)
     finally:
