@@ -116,6 +116,15 @@ entry() {
 	END
 }
 
+# remove_sources VERSION: every version's but that one's, from DKMS too
+remove_sources() {
+	for folder in "$root/usr/src"/cgpu_km-*; do
+		if [ ! -e "$folder" ] || [ "$folder" = "$root/usr/src/cgpu_km-$1" ]; then continue; fi
+		if command -v dkms > /dev/null 2>&1; then run dkms remove -m cgpu_km -v "${folder##*-}" --all || :; fi
+		run rm -rf "$folder"
+	done
+}
+
 install_module() {
 	say "sources of the kernel module to $sources"
 	run rm -rf "$sources"
@@ -129,6 +138,7 @@ install_module() {
 		say "there is no DKMS: the module is built for this kernel only, and again by this script after a new one"
 		run "$home/bin/cgpu" module build --source "$sources"
 	fi
+	remove_sources "$version"
 	put "$unit" <<- END
 		[Unit]
 		Description=cgpu kernel module

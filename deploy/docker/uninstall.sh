@@ -23,9 +23,11 @@ if [ "$module" ]; then
 		run rm -f "$unit"
 		systemd daemon-reload
 	fi
-	if command -v dkms > /dev/null 2>&1; then run dkms remove -m cgpu_km -v "$version" --all || :; fi
+	remove_sources ""
 	for built in "$root/lib/modules"/*/updates/dkms/cgpu_*.ko*; do [ ! -e "$built" ] || run rm -f "$built"; done
-	for folder in "$root/usr/src"/cgpu_km-*; do [ ! -e "$folder" ] || run rm -rf "$folder"; done
+	for folder in "$root/lib/modules"/*/updates/dkms "$root/lib/modules"/*/updates; do
+		if [ -d "$folder" ] && [ -z "$(ls -A "$folder")" ]; then run rmdir "$folder"; fi
+	done
 	[ "$dry" ] || depmod 2> /dev/null || :
 fi
 for name in cgpu cgpu-smi cgpu-runtime; do run rm -f "$bin/$name"; done

@@ -133,6 +133,44 @@ def test_a_python_that_is_too_old_is_refused_with_the_systems_own_remedy(
     assert f"install.sh: Python 3.11 or newer is needed: {packages}" in done.stderr
 
 
+SYSTEMS = [
+    pytest.param("ubuntu", "22.04", id="Ubuntu"),
+    pytest.param("centos", "8", id="CentOS"),
+    pytest.param("alinux", "3", id="Alibaba Cloud Linux"),
+]
+
+
+@pytest.mark.parametrize(("id_", "release"), SYSTEMS)
+def test_every_system_gets_module_unit_and_signing_steps(
+    sh: Sh, root: Path, tmp_path: Path, id_: str, release: str
+) -> None:
+    """DKMS builds and installs, the unit goes before dockerd; where Secure Boot keeps the module out, it says what to enrol."""
+    (root / "etc/os-release").write_text(f'ID="{id_}"\nVERSION_ID="{release}"\n')
+    (root / "run/systemd/system").mkdir(parents=True)
+    called = tmp_path / "called"
+    tools = {name: f'echo "{name} $*" >> {called}' for name in ("dkms", "systemctl")}
+    done = sh("install.sh", more={**tools, "mokutil": "echo SecureBoot enabled"})
+
+    assert called.read_text().splitlines() == [
+        "dkms add -m cgpu_km -v 1.0.0 --force", "dkms install -m cgpu_km -v 1.0.0 --force",
+        "systemctl daemon-reload", "systemctl enable cgpu.service",
+    ]  # fmt: skip
+    assert "Before=docker.service containerd.service" in (root / "etc/systemd/system/cgpu.service").read_text()
+    assert done.returncode == 1, "there is no driver here, so the module cannot be loaded"
+    assert "mokutil --import /var/lib/dkms/mok.pub" in done.stdout
+    assert "install.sh: the module does not load: " in done.stderr
+    assert json.loads((root / "etc/docker/daemon.json").read_text()) == {"log-driver": "journald"}
+
+
+def test_old_sources_go_when_new_ones_are_there(sh: Sh, root: Path, tmp_path: Path) -> None:
+    (root / "usr/src/cgpu_km-0.9.0").mkdir(parents=True)
+    called = tmp_path / "called"
+    sh("install.sh", more={"dkms": f'echo "$*" >> {called}'})
+
+    assert called.read_text().splitlines()[-1] == "remove -m cgpu_km -v 0.9.0 --all"
+    assert [path.name for path in (root / "usr/src").iterdir()] == ["cgpu_km-1.0.0"]
+
+
 @pytest.mark.parametrize("id_", ["arch", "opensuse-leap", "fedora", "alpine"])
 def test_another_system_is_refused_by_name(sh: Sh, root: Path, id_: str) -> None:
     (root / "etc/os-release").write_text(f"ID={id_}\nVERSION_ID=1\n")
