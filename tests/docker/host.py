@@ -6,14 +6,23 @@ from typing import Final
 from tests.vm.machine import Machine, Result
 
 BEGIN: Final = """
+# Docker waits two seconds for the end of a container's runtime, and then goes on without it
+ended() {
+	local n
+	for n in $(seq 300); do
+		[ ! -s /proc/cgpu_km/inst_ctl ] && ! ls /run/cgpu 2> /dev/null | grep -qv '^cards.json$' && return
+		sleep 0.2
+	done
+	echo "instances stay: $(cat /proc/cgpu_km/inst_ctl; ls /run/cgpu)" >&2
+}
 . /opt/project/tests/docker/guest.sh
-{ [ -x /opt/cgpu/bin/cgpu ] || install_cgpu; start-docker; end_all; } > /dev/null
+{ [ -x /opt/cgpu/bin/cgpu ] || install_cgpu; start-docker; end_all; ended; } > /dev/null
 """
 
 
 def attempt(vm: Machine, script: str, timeout: float = 400) -> Result:
     """What a script does on the host, which has cgpu and a running Docker without containers."""
-    return vm.run(f"{BEGIN}\n{script}\ncode=$?; end_all; exit $code", timeout=timeout)
+    return vm.run(f"{BEGIN}\n{script}\ncode=$?; end_all; ended; exit $code", timeout=timeout)
 
 
 def output(vm: Machine, script: str, timeout: float = 400) -> str:

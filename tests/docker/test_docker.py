@@ -25,7 +25,7 @@ ls /proc/cgpu_km/0 | grep -c "$(id_of one)\\|$(id_of two)"
 docker exec one sh -c 'mknod /tmp/mine c 195 0; cat /tmp/mine' 2>&1
 docker exec one sh -c 'chroot / nvidia-smi' | grep -o '[0-9]*MiB / *[0-9]*MiB'
 setpriv --reuid 65534 --clear-groups cgpu-smi | tail -n 3 | sort
-docker rm -f one two > /dev/null
+docker rm -f one two > /dev/null; ended
 cat /proc/cgpu_km/inst_ctl | wc -l; ls /run/cgpu; mount | grep cgpufs || echo unmounted
 """,
     )
@@ -80,13 +80,13 @@ def test_restarts_updates_and_kills_keep_the_books(vm: Machine) -> None:
 run one 6 15 --restart always
 docker update --memory 300m --memory-swap 300m one > /dev/null; memory_of one
 kill -9 $(docker inspect --format '{{.State.Pid}}' one); until memory_of one 2> /dev/null; do sleep 0.2; done
-docker kill one > /dev/null; docker wait one > /dev/null; cat /proc/cgpu_km/inst_ctl | wc -l
+docker kill one > /dev/null; docker wait one > /dev/null; ended; cat /proc/cgpu_km/inst_ctl | wc -l
 docker start one > /dev/null; memory_of one
 run two 10 15 2>&1 | grep -o 'ALIYUN.*15109 MiB'
 for number in 1 2 3; do run n$number 1 15 & done; wait
 docker kill n1 > /dev/null; docker rm -f n2 > /dev/null
 cut -d ' ' -f 1 /proc/cgpu_km/inst_ctl | grep -c "$(id_of n3)"
-end_all; cat /proc/cgpu_km/inst_ctl | wc -l
+end_all; ended; cat /proc/cgpu_km/inst_ctl | wc -l
 dmesg | grep 'WARNING\\|BUG\\|Oops' || echo clean
 """,
     )

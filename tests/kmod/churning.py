@@ -10,7 +10,7 @@ from tests.vm.machine import Machine
 from tests.vm.programs import compile_c
 
 PROGRAMS: Final = Path(__file__).parent / "programs"
-EMPTY: Final = """within 10 sh -c '! grep -q "^client" /proc/nvsim'; grep "^client" /proc/nvsim
+EMPTY: Final = """within 60 sh -c '! grep -q "^client" /proc/nvsim'; grep "^client" /proc/nvsim
 awk '/^gpu 0/ { print $7, $8 }' /proc/nvsim; unload; load-cgpu && echo loaded again"""
 LEFT: Final = ["used 0", "loaded again"]
 

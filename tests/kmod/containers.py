@@ -26,7 +26,7 @@ unshare_all() {{
 	local id; cd /
 	for id in $(cut -d' ' -f1 /proc/cgpu_km/inst_ctl | sort -u); do
 		umount /run/cgpu/$id 2> /dev/null
-		within 10 sh -c 'echo "destroy $0" > /proc/cgpu_km/inst_ctl 2> /dev/null' $id || echo "$id stays"
+		within 60 sh -c 'echo "destroy $0" > /proc/cgpu_km/inst_ctl 2> /dev/null' $id || echo "$id stays"
 	done
 }}
 inside() {{ local id=$1; shift; unshare --mount --propagation slave --pid --fork --kill-child --mount-proc sh -c '

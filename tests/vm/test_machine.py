@@ -72,8 +72,11 @@ def test_output_is_streamed_and_scripts_run_side_by_side(vm):
 
 @bare
 def test_a_script_that_takes_too_long_is_killed_and_the_machine_lives(vm):
+    slow = vm.spawn("rm -f /tmp/begun; echo begun; touch /tmp/begun; sleep 1000")
+    vm.run("until [ -e /tmp/begun ]; do sleep 0.1; done", timeout=60).checked()
+
     with pytest.raises(BenchError, match=r"killed after 1 s; its output ends with:\nbegun"):
-        vm.run("echo begun; sleep 1000", timeout=1)
+        vm.wait(slow, timeout=1)
 
     assert vm.run("true").code == 0
 

@@ -85,7 +85,7 @@ class Churn:
 
     def destroy(self, name: str) -> None:
         """Ends an instance; what a killed process had open is closed a moment later."""
-        patience = time.monotonic() + 5
+        patience = time.monotonic() + 60
         while (PROC / "0" / name).exists():
             with self.step("destroy"):
                 write("inst_ctl", f"destroy {name}")

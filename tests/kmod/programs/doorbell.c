@@ -254,13 +254,13 @@ static const struct trick {
 	{ }
 };
 
-/* What became of a process, which is given three times its patience. */
-static const char *fate(pid_t pid)
+/* What became of a process, which is given this long. */
+static const char *fate(pid_t pid, int left)
 {
 	static const char *const words[] = { "refused", "waits", "rang" };
-	int code, left;
+	int code;
 
-	for (left = 3 * patience_ms; left && !waitpid(pid, &code, WNOHANG); left--)
+	for (; left && !waitpid(pid, &code, WNOHANG); left--)
 		usleep(1000);
 	if (!left) {
 		kill(pid, SIGKILL);
@@ -287,7 +287,8 @@ int main(int argc, char **argv)
 			rm_open(&rm, "/dev");
 			_exit(10 + trick->act());
 		}
-		printf("%s %s\n", trick->name, fate(pid));
+		printf("%s %s\n", trick->name,
+		       fate(pid, trick->act == by_read ? 3 * patience_ms : 60000));
 		fflush(stdout);
 	}
 	return 0;

@@ -10,7 +10,7 @@ import sys
 import pynvml
 from faulty import inject
 
-WAIT_MS = 5000
+WAIT_MS = 60_000
 
 
 def wait(events: ctypes.c_void_p) -> pynvml.c_nvmlEventData_t:

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The device plugin's own view of two cards while the first one has errors; prints what each step left.
 
-health.py        # its clock is ours: a quiet minute passes at once
+health.py [SECONDS]        # how long an Xid is waited for; its clock is ours: a quiet minute passes at once
 """
 
+import sys
 import threading
 import time
 
@@ -13,7 +14,7 @@ from cgpu.core.health import QUIET_S, HealthBook
 from cgpu.gpus import NvmlGpus
 
 SOON_S = 0.3
-AT_MOST_S = 4.0
+AT_MOST_S = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
 
 
 class Clock:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What NVML's sensors tell of every card at rest, then of the first card while a kernel of three seconds runs: JSON."""
+"""What NVML's sensors tell of every card at rest, then of the first card while a kernel of half a minute runs: JSON."""
 
 import json
 import time
@@ -36,7 +36,7 @@ def read(index: int) -> dict[str, object]:
 def main() -> None:
     pynvml.nvmlInit()
     found = [read(index) for index in range(pynvml.nvmlDeviceGetCount())]
-    Spin(Cuda()).launch(3 * 10**9)
+    Spin(Cuda()).launch(30 * 10**9)
     time.sleep(WINDOWS_S)
     print(json.dumps({"rest": found, "busy": read(0)}))
 
