@@ -3,7 +3,8 @@
 
 Facts: NVIDIA's container toolkit 1.20 and Docker 29 (their sources). Whoever edited the document before us (the NVIDIA
 runtime in CDI mode, Docker or Podman with a CDI name, `--device`) left device nodes in it; Docker's `--gpus` up to 29.1
-leaves a prestart hook and NVIDIA_VISIBLE_DEVICES; images and `-e` bring the variable alone.
+leaves a prestart hook and NVIDIA_VISIBLE_DEVICES, that of containerd's clients (`ctr`, `nerdctl`) a hook that calls
+NVIDIA's tool with the names; images and `-e` bring the variable alone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 
 HOOK: Final = "nvidia-container-runtime-hook"
 _OLD_HOOK: Final = "nvidia-container-toolkit"  # its name before 1.4
+_TOOL: Final = "nvidia-container-cli"  # what the hook of containerd's clients calls
+_TOOL_DEVICE: Final = "--device="
+# Podman speaks CRI-O's language in containers that no kubelet knows; CRI-O's own have many more of these.
+_PODMANS: Final = frozenset(
+    f"io.kubernetes.cri-o.{name}" for name in ("TTY", "Created", "SandboxID", "ContainerType", "ContainerManager")
+)
 _MOUNTS: Final = "/var/run/nvidia-container-devices/"
 _NODE: Final = "/dev/nvidia"
 _QUALIFIED: Final = "nvidia.com/gpu="
@@ -36,13 +43,26 @@ def env_of(spec: Spec) -> dict[str, str]:
 def is_kubernetes(spec: Spec) -> bool:
     """Whether a kubelet made it: CRI annotations (containerd, CRI-O), or a cgroup below kubepods (dockershim's heirs)."""
     path = (spec.get("linux") or {}).get("cgroupsPath") or ""
-    return "kubepods" in path or any(key.startswith("io.kubernetes.") for key in spec.get("annotations") or ())
+    keys = set(spec.get("annotations") or ()) - _PODMANS
+    return "kubepods" in path or any(key.startswith("io.kubernetes.") for key in keys)
 
 
 def gpu_hooks(spec: Spec) -> tuple[Mapping[str, Any], ...]:
-    """The prestart hooks that would put NVIDIA's real nodes into the container after its creation."""
-    hooks = (spec.get("hooks") or {}).get("prestart") or ()
-    return tuple(hook for hook in hooks if hook.get("path", "").rpartition("/")[2] in (HOOK, _OLD_HOOK))
+    """The hooks, of whatever stage, that would put NVIDIA's real nodes into the container after its creation."""
+    stages = (spec.get("hooks") or {}).values()
+    return tuple(hook for stage in stages for hook in stage or () if _puts_nodes(hook))
+
+
+def _puts_nodes(hook: Mapping[str, Any]) -> bool:
+    return _program(hook.get("path", "")) in (HOOK, _OLD_HOOK, _TOOL) or _calls_tool(hook)
+
+
+def _calls_tool(hook: Mapping[str, Any]) -> bool:
+    return any(_program(word) == _TOOL for word in hook.get("args") or ())
+
+
+def _program(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def asks_for_gpus(spec: Spec, majors: Collection[int]) -> bool:
@@ -78,11 +98,20 @@ def _by_minor(minors: Sequence[int], gpus: Sequence[HostGpu]) -> tuple[HostGpu, 
 
 
 def _named(spec: Spec) -> tuple[str, ...]:
-    """The names that were asked for: by mounts of NVIDIA's folder of names, else by the variable."""
-    mounts = tuple(_mounted(spec))
-    text = env_of(spec).get(ENV_VISIBLE_DEVICES, "").strip()
-    names = mounts or tuple(part.strip() for part in text.split(",") if part.strip())
+    """The names that were asked for: by mounts of NVIDIA's folder of names, by a client's hook, else by the variable."""
+    names = tuple(_mounted(spec)) or tuple(_hooked(spec)) or _split(env_of(spec).get(ENV_VISIBLE_DEVICES, ""))
     return () if names in (("none",), ("void",)) else names
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _hooked(spec: Spec) -> Iterator[str]:
+    for hook in filter(_calls_tool, gpu_hooks(spec)):
+        for word in hook["args"]:
+            if word.startswith(_TOOL_DEVICE):
+                yield from _split(word[len(_TOOL_DEVICE) :])
 
 
 def _mounted(spec: Spec) -> Iterator[str]:

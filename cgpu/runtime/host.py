@@ -2,7 +2,7 @@
 """What this machine has: cards and the driver's files, asked once after a boot and kept in /run/cgpu/cards.json.
 
 Asking the driver takes a tenth of a second and more; a container start must not. What was kept is asked anew when
-the boot, the driver's version or the list of its cards differs.
+the boot, the driver's version, the list of its cards or NVIDIA's list of its files differs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from cgpu import light_json as json
 from cgpu.core.errors import UnavailableError
 from cgpu.core.light import TYPE_CHECKING, NamedTuple
 from cgpu.light import Path
+from cgpu.runtime.cdilist import stamp_of
 from cgpu.runtime.libraries import HostFile, discover
 from cgpu.runtime.request import HostGpu
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 NVIDIA_MAJOR: Final = 195
 QUERY: Final = ("nvidia-smi", "--query-gpu=index,pci.bus_id,uuid,memory.total", "--format=csv,noheader,nounits")
-_FORM: Final = 2  # of cards.json
+_FORM: Final = 3  # of cards.json
 
 
 class Paths(NamedTuple):
@@ -108,7 +109,7 @@ def _minors(proc: Path) -> dict[str, int]:
 def read_host(paths: Paths, scan: Callable[[Path], Sequence[HostGpu]] = scan_cards) -> Host:
     """Cards and files, from cards.json while it is true. Raises UnavailableError when the driver does not answer."""
     kept = paths.run / "cards.json"
-    stamp = _stamp(paths.proc)
+    stamp = _stamp(paths)
     found = _read(kept, stamp)
     if found is None:
         found = Host(tuple(scan(paths.proc)), tuple(discover(paths.root, driver_version(paths.proc))))
@@ -116,7 +117,8 @@ def read_host(paths: Paths, scan: Callable[[Path], Sequence[HostGpu]] = scan_car
     return found
 
 
-def _stamp(proc: Path) -> list[Any]:
+def _stamp(paths: Paths) -> list[Any]:
+    proc = paths.proc
     try:
         cards = sorted(card.name for card in (proc / "driver/nvidia/gpus").iterdir())
     except OSError:
@@ -125,7 +127,7 @@ def _stamp(proc: Path) -> list[Any]:
         boot = (proc / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         boot = ""
-    return [_FORM, boot, driver_version(proc), cards]
+    return [_FORM, boot, driver_version(proc), cards, stamp_of(paths.root)]
 
 
 def _read(path: Path, stamp: list[Any]) -> Host | None:

@@ -78,8 +78,7 @@ def without_gpu_hooks(spec: Spec) -> dict[str, Any]:
     doomed = gpu_hooks(spec)
     if not doomed:
         return dict(spec)
-    hooks = dict(spec["hooks"])
-    hooks["prestart"] = [hook for hook in hooks["prestart"] if hook not in doomed]
+    hooks = {stage: [hook for hook in listed or () if hook not in doomed] for stage, listed in spec["hooks"].items()}
     return dict(spec) | {"hooks": hooks}
 
 

@@ -20,6 +20,14 @@ HOOK: Final = {
     "path": "/usr/bin/nvidia-container-runtime-hook",
     "args": ["nvidia-container-runtime-hook", "prestart"],
 }
+# what `ctr run --gpus 1,2` and `nerdctl run --gpus` of containerd 1.6 and 2 write (its contrib/nvidia), the latter by UUID
+CLIENTS_HOOK: Final = {
+    "path": "/usr/bin/containerd",
+    "args": [
+        "containerd", "oci-hook", "--", "/usr/bin/nvidia-container-cli", "--load-kmods", "configure", "--device=1,GPU-2",
+        "--compute", "--utility", "--pid={{pid}}", "{{rootfs}}",
+    ],
+}  # fmt: skip
 
 
 def node(path: str, major: int, minor: int) -> dict[str, Any]:

@@ -8,7 +8,9 @@ import pytest
 from cgpu.core.errors import ContainerError
 from cgpu.core.names import ENV_VISIBLE_DEVICES
 from cgpu.runtime.choose import asks_for_gpus, chosen_gpus, env_of, is_kubernetes
-from tests.runtime.documents import A10, HOOK, MAJORS, NULL, document, node
+from tests.runtime.documents import A10, CLIENTS_HOOK, HOOK, MAJORS, NULL, document, node
+
+PODMANS = {"io.container.manager": "libpod", "io.kubernetes.cri-o.TTY": "false", "io.kubernetes.cri-o.Created": "x"}
 
 
 def visible(text: str) -> dict[str, Any]:
@@ -46,6 +48,8 @@ def named_by_mount(name: str) -> dict[str, Any]:
         pytest.param(document(devices=[node("/dev/nvidiactl", 195, 255)]), [], id="nvidiactl is no GPU"),
         pytest.param(document(devices=[node("/dev/nvidia1", 7, 1)]), [], id="a foreign device by that name"),
         pytest.param(named_by_mount("0"), [0], id="NVIDIA's folder of names"),
+        pytest.param(document({ENV_VISIBLE_DEVICES: "all"}, hooks={"prestart": [CLIENTS_HOOK]}), [1, 2], id="ctr --gpus, containerd 1.6"),
+        pytest.param(document(hooks={"createRuntime": [CLIENTS_HOOK], "poststop": None}), [1, 2], id="nerdctl --gpus, containerd 2"),
         pytest.param(named_by_mount("cdi/nvidia.com/gpu/1"), [1], id="a CDI name in that folder"),
     ],
 )  # fmt: skip
@@ -77,10 +81,16 @@ def test_a_name_that_no_card_has(spec: dict[str, Any], reason: str) -> None:
         pytest.param(document(), False, id="Docker"),
         pytest.param(document(annotations={"io.kubernetes.cri.container-name": "x"}), True, id="containerd"),
         pytest.param(document(annotations={"io.kubernetes.container.name": "x"}), True, id="CRI-O"),
-        pytest.param(document(annotations={"org.example": "x"}), False, id="Podman's annotations"),
+        pytest.param(document(annotations={"org.example": "x"}), False, id="a user's annotation"),
+        pytest.param(document(annotations=PODMANS), False, id="Podman, which writes some of CRI-O's"),
+        pytest.param(document(annotations=PODMANS | {"io.kubernetes.cri-o.SandboxID": "x"}), False, id="Podman, in a pod of its own"),
+        pytest.param(document(annotations=PODMANS | {"io.kubernetes.pod.uid": "x"}), True, id="a pod that names Podman"),
+        pytest.param(document(annotations={"nerdctl/name": "x", "io.containerd.image.config.stop-signal": "15"}), False, id="nerdctl"),
+        pytest.param(document(linux={"cgroupsPath": "system.slice:docker:0123"}), False, id="Docker, systemd's names"),
+        pytest.param(document(linux={"cgroupsPath": "kubepods-pod1.slice:cri-containerd:0"}), True, id="a kubelet's, systemd's names"),
         pytest.param(document(linux={"cgroupsPath": "/kubepods/besteffort/pod1/x"}), True, id="a kubelet's cgroup"),
     ],
-)
+)  # fmt: skip
 def test_containers_that_a_kubelet_made(spec: dict[str, Any], expected: bool) -> None:
     assert is_kubernetes(spec) == expected
 

@@ -52,6 +52,7 @@ def test_the_driver_is_asked_once(paths: Paths) -> None:
         pytest.param("proc/sys/kernel/random/boot_id", "two\n", id="another boot"),
         pytest.param("proc/driver/nvidia/version", MODULE.replace("535", "550"), id="another driver"),
         pytest.param("proc/driver/nvidia/gpus/0000:1f:00.0", None, id="another card"),
+        pytest.param("etc/cdi/nvidia.yaml", "kind: nvidia.com/gpu", id="NVIDIA's list of files"),
         pytest.param("run/cards.json", "{", id="a file that was cut off"),
         pytest.param("run/cards.json", "[]", id="a file of another form"),
     ],
@@ -61,6 +62,7 @@ def test_it_is_asked_anew(paths: Paths, tmp_path: Path, file: str, text: str | N
     if text is None:
         (tmp_path / file).mkdir()
     else:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(text)
 
     assert read_host(paths, lambda _: ()).gpus == ()
@@ -136,6 +138,69 @@ def test_the_drivers_own_files_are_found_under_every_name(paths: Paths, tmp_path
         ("nvidia-smi", "utility"),
     ]
     assert {Path(file.source).name for file in found if file.name.startswith("libcuda")} == {f"libcuda.so.{VERSION}"}
+
+
+YAML = """---
+cdiVersion: 0.5.0
+containerEdits:
+  deviceNodes:
+  - hostPath: /dev/null
+    path: /dev/nvidiactl
+  mounts:
+  - containerPath: {root}/usr/lib/x86_64-linux-gnu/libcuda.so.{version}
+    hostPath: {root}/usr/lib/x86_64-linux-gnu/libcuda.so.{version}
+    options:
+    - ro
+  - containerPath: /usr/lib/libnvidia-glcore.so.{version}
+    hostPath: {root}/usr/lib/x86_64-linux-gnu/libnvidia-glcore.so.{version}
+  - hostPath: {root}/usr/bin/nvidia-smi
+    containerPath: /usr/bin/nvidia-smi
+kind: nvidia.com/gpu
+"""
+JSON = """{
+ "kind": "nvidia.com/gpu",
+ "containerEdits": {"mounts": [
+  {
+   "containerPath": "/usr/lib/libcuda.so.{version}",
+   "hostPath": "{root}/usr/lib/x86_64-linux-gnu/libcuda.so.{version}",
+   "options": ["ro"]
+  }
+ ]}
+}
+"""
+LISTED = {"libcuda.so": "compute", "libcuda.so.1": "compute", f"libcuda.so.{VERSION}": "compute"}
+TABLE = LISTED | {
+    "libnvidia-encode.so.1": "video", f"libnvidia-encode.so.{VERSION}": "video",
+    "libnvidia-ml.so.1": "utility", f"libnvidia-ml.so.{VERSION}": "utility", "nvidia-smi": "utility",
+}  # fmt: skip
+GRAPHICS = {"libnvidia-glcore.so.1": "all", f"libnvidia-glcore.so.{VERSION}": "all", "nvidia-smi": "utility"}
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "version", "expected"),
+    [
+        pytest.param("etc/cdi/nvidia.yaml", YAML, VERSION, LISTED | GRAPHICS, id="nvidia-ctk's YAML"),
+        pytest.param("var/run/cdi/nvidia.json", JSON, VERSION, LISTED, id="its JSON"),
+        pytest.param("etc/cdi/nvidia.yaml", YAML, "470.1", {"libnvidia-ml.so.470.1": "utility", "nvidia-smi": "utility"}, id="of another driver: not this one's"),
+        pytest.param("etc/cdi/nvidia.yaml", YAML.replace("nvidia.com", "other.com"), VERSION, TABLE, id="of another vendor"),
+    ],
+)  # fmt: skip
+def test_nvidias_own_list_of_files_counts(
+    paths: Paths, tmp_path: Path, file: str, text: str, version: str, expected: dict[str, str]
+) -> None:
+    place = tmp_path / file
+    place.parent.mkdir(parents=True)
+    place.write_text(text.replace("{root}", str(tmp_path)).replace("{version}", VERSION))
+
+    assert {found.name: found.capability for found in discover(paths.root, version)} == expected
+
+
+def test_a_list_that_cannot_be_used_leaves_the_table(paths: Paths, tmp_path: Path) -> None:
+    place = tmp_path / "etc/cdi/nvidia.yaml"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(b"kind: nvidia.com/gpu\nhostPath: \xff")
+
+    assert len(list(discover(paths.root, VERSION))) == 8
 
 
 FILES = (

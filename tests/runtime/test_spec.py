@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cgpu.runtime.spec import File, Node, has_driver_files, isolated, may_open_anything, whole
-from tests.runtime.documents import DENY_ALL, DOCKER_RULES, HOOK, MAJORS, NULL, document, node, rule
+from tests.runtime.documents import CLIENTS_HOOK, DENY_ALL, DOCKER_RULES, HOOK, MAJORS, NULL, document, node, rule
 
 NODES = [
     Node("/run/cgpu/0123456789ab/nvidia0", "/dev/nvidia0", 240, 3),
@@ -41,6 +41,14 @@ def test_an_isolated_container_has_its_instances_nodes_and_nothing_of_nvidia() -
     assert [mount["destination"] for mount in made["mounts"]] == [
         "/dev", "/dev/nvidia0", "/dev/nvidiactl", "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("stage", ["prestart", "createRuntime", "createContainer"])
+@pytest.mark.parametrize("hook", [HOOK, CLIENTS_HOOK])
+def test_no_hook_stays_that_brings_real_nodes_back(stage: str, hook: dict[str, Any]) -> None:
+    made = isolated(document(hooks={stage: [hook, OTHER_HOOK], "poststop": None}), NODES, [], MAJORS)
+
+    assert made["hooks"] == {stage: [OTHER_HOOK], "poststop": []}
 
 
 def test_nodes_are_bind_mounts_that_can_be_opened_and_files_cannot_be_written() -> None:
