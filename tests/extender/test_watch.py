@@ -146,7 +146,7 @@ async def test_the_process_is_ready_only_with_its_books_and_ends_on_a_signal(api
     for number, want in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 0)):
         await api.set_pod(bound(f"p{int(number)}", 3))
         process = await asyncio.create_subprocess_exec(*command, env={**os.environ, "PYTHONPATH": "."})
-        ready = await eventually(lambda: _used_of(reads), 20)
+        ready = await eventually(lambda: _used_of(reads))
         assert ready == f'{{"nodes":[{{"name":"a","totalGPU":15,"usedGPU":{3 * len(api.pods)}'
         process.send_signal(number)
         assert await process.wait() == want
