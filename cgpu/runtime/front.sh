@@ -3,6 +3,7 @@
 # cgpu-runtime: an OCI runtime that gives containers their slice of a GPU and leaves the rest to runc or crun.
 # Most containers have no GPU, and all are asked about often: only what may make or end an instance starts Python.
 runtime=runc
+home=/opt/cgpu/bin/cgpu-runtime # where install.sh puts it; to ask readlink would be one more program
 config=${CGPU_CONFIG:-/etc/cgpu/config.toml}
 if [ -r "$config" ]; then
 	while IFS=' 	=' read -r key value; do
@@ -15,6 +16,7 @@ fi
 
 think() {
 	here=$0
+	[ "$here" -ef "$home" ] && here=$home
 	[ -L "$here" ] && here=$(readlink -f "$here")
 	bin=${here%/*}
 	code='import sys; sys.path.append(sys.argv.pop(1)); from cgpu.runtime.__main__ import command; command()'

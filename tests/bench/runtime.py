@@ -19,10 +19,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from cgpu.runtime.host import Paths, read_host
+from cgpu.runtime.request import HostGpu
 from tests.vm.cache import cache_root
 
 ROOT = Path(__file__).parents[2]
 REPEATS = int(os.environ.get("REPEATS", "25"))
+LIBRARY = "usr/lib/x86_64-linux-gnu/libcuda.so.535.261.03"
 ID = "0123456789abcdef" * 4
 SHARE = ["ALIYUN_COM_GPU_MEM_CONTAINER=6", "ALIYUN_COM_GPU_MEM_DEV=15", "NVIDIA_VISIBLE_DEVICES=all"]
 # the wrapper's own main, with tools that work on a folder; it imports nothing that main does not
@@ -87,14 +90,12 @@ def machine(here: Path) -> None:
         "proc/devices": "195 nvidia\n510 nvidia-uvm\n",
         "proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.261.03\n",
         "proc/sys/kernel/random/boot_id": "one\n",
-        "libcuda.so.535.261.03": "",
+        LIBRARY: "",
     }
     for name, text in files.items():
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
         (here / name).write_text(text)
-    card = {"ordinal": 0, "minor": 0, "uuid": "GPU-aaaa", "total_mib": 15109}
-    library = {"source": str(here / "libcuda.so.535.261.03"), "name": "libcuda.so.1", "capability": "compute"}
-    stamp = [2, "one", "535.261.03", ["0000:00:04.0"]]
-    (here / "run/cards.json").write_text(json.dumps({"stamp": stamp, "cards": [card], "files": [library]}))
+    read_host(Paths(here / "proc", here / "dev", here / "run", here), lambda _: [HostGpu(0, 0, "GPU-aaaa", 15109)])
 
 
 def bundle(place: Path, env: Sequence[str]) -> Path:
@@ -157,12 +158,31 @@ def created(runtime: Sequence[str | Path], state: Path, place: Path) -> Callable
     return run
 
 
-def nvidias() -> list[Path]:
-    """NVIDIA's own runtime, if some test has built it; the newest."""
-    built = cache_root().glob("**/nvidia-container-runtime")
-    return sorted(
-        (path for path in built if path.is_file() and os.access(path, os.X_OK)), key=lambda path: path.stat().st_mtime
-    )[-1:]
+CDI = {
+    "cdiVersion": "0.5.0",
+    "kind": "nvidia.com/gpu",
+    "devices": [{"name": "0", "containerEdits": {"deviceNodes": [{"path": "/dev/nvidia0", "type": "c", "major": 1, "minor": 3}]}}],
+}  # fmt: skip
+
+
+def nvidias(here: Path) -> list[Path]:
+    """NVIDIA's own runtime, if some test has built it, in CDI mode with a card and as many files as ours mounts."""
+    built = sorted(cache_root().glob("bin/*/nvidia-container-runtime"), key=lambda path: path.stat().st_mtime)
+    (here / "cdi").mkdir()
+    (here / "nvidia-container-runtime").mkdir()
+    sources = [here / LIBRARY, *(here / "cdi" / name for name in ("one", "two", "three"))]
+    for source in sources[1:]:
+        source.touch()
+    mounts = [
+        {"hostPath": str(path), "containerPath": f"/mnt/{path.name}", "options": ["ro", "bind"]} for path in sources
+    ]
+    (here / "cdi/nvidia.json").write_text(json.dumps(CDI | {"containerEdits": {"mounts": mounts}}))
+    (here / "nvidia-container-runtime/config.toml").write_text(
+        '[nvidia-container-runtime]\nmode = "cdi"\nruntimes = ["runc"]\n'
+        f'[nvidia-container-runtime.modes.cdi]\nspec-dirs = ["{here}/cdi"]\ndefault-kind = "nvidia.com/gpu"\n'
+    )
+    os.environ["XDG_CONFIG_HOME"] = str(here)
+    return built[-1:]
 
 
 def main() -> int:
@@ -171,9 +191,10 @@ def main() -> int:
         os.environ |= {"BENCH_FOLDER": folder, "CGPU_CONFIG": str(ROOT / "deploy/docker/config.toml")}
         front, state = installed(here), here / "state"
         share, plain = bundle(here / "share", SHARE), bundle(here / "plain", [])
+        card = bundle(here / "card", ["NVIDIA_VISIBLE_DEVICES=0"])
         print(f"medians of {REPEATS} rounds")
         ours = {"runc": created(["runc"], state, share), "cgpu-runtime": created([front], state, share)}
-        theirs = {path.name: created([path], state, plain) for path in nvidias()}
+        theirs = {path.name: created([path], state, card) for path in nvidias(here)}
         compare("create, with a share", ours | theirs)
         compare(
             "create, without GPU",
