@@ -7,12 +7,11 @@ finds the note can therefore end everything, however far the making came.
 
 from __future__ import annotations
 
-import ctypes
 import errno
-import os
 import time
 
 from cgpu import light_json as json
+from cgpu.cgpufs import mount_cgpufs, unmount
 from cgpu.core.errors import UnavailableError
 from cgpu.core.light import TYPE_CHECKING, NamedTuple
 from cgpu.light import Path, suppress
@@ -22,9 +21,8 @@ from cgpu.runtime.spec import Node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Final
+    from typing import Final
 
-_DETACH: Final = 2  # MNT_DETACH of umount2(2)
 _BUSY_S: Final = 2.0  # the kernel frees the mounts of a container that has just ended in the background
 _PAUSE_S: Final = 0.01
 
@@ -36,26 +34,6 @@ class Owner(NamedTuple):
     container: str
     state: str
     maker: int
-
-
-def mount_cgpufs(id_: str, folder: Path) -> None:
-    """Mount an instance's nodes. Raises OSError."""
-    _libc("mount", b"cgpu", os.fsencode(folder), b"cgpufs", 0, f"id={id_}".encode())
-
-
-def unmount(folder: Path) -> None:
-    """Unmount, if anything is mounted. Raises OSError."""
-    try:
-        _libc("umount2", os.fsencode(folder), _DETACH)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOENT):
-            raise
-
-
-def _libc(name: str, *arguments: Any) -> None:
-    if getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments):
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
 
 
 class Instances:
