@@ -2,7 +2,7 @@
 """The kernel module of this version: is it there, can it be, and why not. Builds, loads, unloads and exchanges it.
 
 Everything outside (files below the root, programs) is a parameter, so that tests play machines. What DKMS makes and what
-`build` makes lie in the same place, `/lib/modules/<release>/updates/dkms`, and are loaded alike: first the front
+`build` makes lie below `/lib/modules/<release>`, and are loaded alike: first the front
 `cgpu_km`, whose addresses live files hold, then `cgpu_core_<version>`, which can be exchanged below them. Cores of several
 versions may lie there; the one of the sources' version is meant, or the newest where there are no sources.
 """
@@ -26,6 +26,7 @@ Run = Callable[[Sequence[str]], "subprocess.CompletedProcess[str]"]
 
 _SECURE_BOOT: Final = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 _BUILD_PROGRAMS: Final = ("make", "gcc")
+_DKMS: Final = ("updates/dkms", "extra", "updates")  # where it puts modules: Debian and Ubuntu, Red Hat's kin, others
 _SIGN: Final = "sign it with a key that is enrolled (mokutil --import), or turn Secure Boot off"
 _TRY_ANYWAY: Final = "load with allow_unknown_driver=1 to try without a promise of isolation"
 # what insmod says about a refusal of the kernel -> what to do
@@ -76,7 +77,7 @@ class Loader:
         self.release = release or platform.release()
         self.run = run
         self.source = source or self._find_source()
-        self.installed = root / "lib/modules" / self.release / "updates/dkms"
+        self.installed = root / "lib/modules" / self.release / _DKMS[0]
         self.proc = root / "proc/cgpu_km"
 
     def _find_source(self) -> Path | None:
@@ -106,8 +107,12 @@ class Loader:
 
     def built(self) -> tuple[str, ...]:
         """Names of the module files for this kernel, the front first."""
-        names = {file.name for file in self.installed.glob("cgpu_*.ko*")}
-        return tuple(sorted(names, key=lambda name: (not name.startswith(FRONT), name)))
+        return tuple(sorted(self._files(), key=lambda name: (not name.startswith(FRONT), name)))
+
+    def _files(self) -> dict[str, Path]:
+        """Module files for this kernel by name. DKMS has another folder on each kind of system, ours is the first."""
+        folders = [self.root / "lib/modules" / self.release / place for place in reversed(_DKMS)]
+        return {file.name: file for folder in folders for file in folder.glob("cgpu_*.ko*")}
 
     def loaded(self) -> str | None:
         """Version of the running core."""
@@ -171,7 +176,7 @@ class Loader:
 
     def _signed(self) -> bool:
         """True unless a built module lacks the mark that the kernel looks for at its end."""
-        files = [self.installed / name for name in self.built() if name.endswith(".ko")]
+        files = [file for name, file in self._files().items() if name.endswith(".ko")]
         return all(file.read_bytes()[-28:].startswith(b"~Module signature appended~") for file in files)
 
     # ---- what is done ----
@@ -244,7 +249,7 @@ class Loader:
             raise UnavailableError(f"it is not built for Linux {self.release}; run `cgpu module build`")
 
     def _insert(self, module: str, words: Sequence[str]) -> None:
-        file = next((self.installed / name for name in self.built() if name.split(".")[0] == module), None)
+        file = next((file for name, file in self._files().items() if name.split(".")[0] == module), None)
         if file is None:
             raise UnavailableError(f"{module}.ko is not built for Linux {self.release}; run `cgpu module build`")
         done = self.run(["insmod", str(file), *words])

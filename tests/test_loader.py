@@ -281,6 +281,17 @@ def test_without_sources_the_newest_core_is_meant(host: Host) -> None:
     assert loader.load() == "1.0.10"
 
 
+@pytest.mark.parametrize("place", ["updates/dkms", "extra", "updates"])
+def test_modules_are_found_where_each_systems_dkms_puts_them(host: Host, place: str) -> None:
+    without_modules(host)
+    for name in ("cgpu_core_1_0_0.ko.xz", "cgpu_km.ko.xz"):
+        host.write(f"lib/modules/{RELEASE}/{place}/{name}", SIGNED)
+
+    assert host.loader.built() == ("cgpu_km.ko.xz", "cgpu_core_1_0_0.ko.xz")
+    assert host.loader.load() == "1.0.0"
+    assert host.made("insmod") == ["cgpu_km.ko.xz", "cgpu_core_1_0_0.ko.xz"]
+
+
 def test_a_failed_build_shows_the_compiler_and_changes_nothing(host: Host) -> None:
     host.answers["make"] = (2, "", "fs.c:1: error: no such thing")
 
