@@ -20,10 +20,10 @@ from pathlib import Path
 SOURCES = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(SOURCES))
 
-from cgpu.core.errors import CgpuError, UnavailableError  # noqa: E402 - the checkout is on the path from here on
+from cgpu.cgpufs import mount_cgpufs, unmount  # noqa: E402 - the checkout is on the path from here on
+from cgpu.core.errors import CgpuError, UnavailableError  # noqa: E402
 from cgpu.loader import Loader  # noqa: E402
 from cgpu.procfs import CgpuProc  # noqa: E402
-from cgpu.runtime.instances import mount_cgpufs, unmount  # noqa: E402
 
 PROGRAM = Path(__file__).with_name("program.py")
 IDS = ("fedcba000001", "fedcba000002")
