@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.vm import packages
+from tests.vm import packages, toolkit
 from tests.vm.cache import cache_root, ensure, file_digest, say
 from tests.vm.errors import BenchError
 from tests.vm.image import GUEST, folder_disk, kernel_disks, project_disk, root_disk, squash
@@ -28,6 +28,7 @@ class Choice:
     """What a machine is to be: driver branch (or `none`), comma list of cards, kernel, MiB a card (None = its own).
 
     `more` names branches whose user space (and CUDA, if wanted) is there too: the guest's `play` takes one of them.
+    `hosts` adds NVIDIA's container toolkit in `/opt/toolkit` and a newer Docker in `/opt/docker`.
     `clock` is the host's, or counted: then the guest's time is that of its instructions and of its sleeps, which are skipped.
     """
 
@@ -41,6 +42,7 @@ class Choice:
     cpus: int = 2
     append: str = ""
     more: tuple[str, ...] = ()
+    hosts: bool = False
     clock: str = "host"
 
     def checked(self) -> "Choice":
@@ -143,6 +145,7 @@ def hardware(
         "project": folder / "project.img",
         "python": python_disk(),
         **user_space_disks(choice),
+        **(toolkit.disks() if choice.hosts else {}),
         **(extra or {}),
     }
     flavour = flavour_of(choice.kernel)
