@@ -61,7 +61,7 @@ def _numbers(variable: str, text: str | None) -> tuple[int, ...] | None:
     for part in parts:
         if not is_number(part):
             raise MemoryRuleError(
-                f"{variable}={text[:80]}: {part!r} is no whole number of GiB; write one number or a comma list"
+                f"{variable}={text[:80]}: {part[:80]!r} is no whole number of GiB; write one number or a comma list"
             )
     return tuple(int(part) for part in parts)
 

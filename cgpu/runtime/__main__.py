@@ -131,6 +131,7 @@ def traceback() -> str:
 
 def _tell(call: Call, reason: str, more: str = "") -> int:
     """Where Docker, containerd and Podman look: the file that --log names, and standard error."""
+    reason = _on_one_line(reason)
     text = f"cgpu: {reason}"
     sys.stderr.write(f"{text}\n")
     if call.log:
@@ -141,6 +142,11 @@ def _tell(call: Call, reason: str, more: str = "") -> int:
     with suppress(CgpuError):
         _log(read_config(config_path()).log_file)(f"{call.container[:12]}: refused: {reason}\n{more}".rstrip())
     return 1
+
+
+def _on_one_line(text: str) -> str:
+    """Variables may hold anything; a terminal must not obey it, and a log keeps one line a message."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def _log(path: str) -> Callable[[str], None]:

@@ -104,6 +104,17 @@ def test_a_refusal_is_one_sentence_where_the_caller_looks(wrapper: Run, tmp_path
     assert (entry["level"], entry["msg"][:42]) == ("error", "cgpu: ALIYUN_COM_GPU_MEM_CONTAINER=six: 's")
 
 
+@pytest.mark.parametrize("value", ["6\n7", "6\x1b[2J", "6\u2028", "\t", "6\r"])
+def test_a_value_with_control_characters_is_one_line_all_the_same(wrapper: Run, bundle: Path, value: str) -> None:
+    change(bundle, lambda spec: spec["process"]["env"].extend([*SHARE, f"CGPU_DISABLE={value}x"]))
+    done = wrapper("create", "--bundle", bundle, ID)
+
+    assert done.returncode == 1
+    assert done.stdout.startswith("cgpu: CGPU_DISABLE=")
+    assert done.stdout[:-1].isprintable()
+    assert done.stdout.endswith("\n")
+
+
 def test_a_fault_of_ours_is_told_too(wrapper: Run, tmp_path: Path, bundle: Path) -> None:
     (bundle / "config.json").write_text('{"process": {"env": 7}}')
     log = tmp_path / "log.json"
