@@ -162,8 +162,11 @@ def _most(gpus: tuple[HostGpu, ...], kernel: CgpuProc) -> int:
 
 
 def _owner(call: Call) -> Owner:
-    """Docker and containerd keep state below a root that they name; without one it is /run/runc or /run/crun."""
-    root = Path(call.root or Path("/run") / Path(call.runtime).name)
+    """Docker and containerd keep state below a root that they name; without one it is where runc or crun has it.
+
+    A runtime of another name is taken for a script around one of the two, for the one that its name has in it.
+    """
+    root = Path(call.root or f"/run/{'crun' if 'crun' in Path(call.runtime).name else 'runc'}")
     maker = "docker" if "moby" in call.root else "containerd" if "containerd" in call.root else "oci"
     return Owner(maker, call.container, str(root / call.container), os.getpid())
 

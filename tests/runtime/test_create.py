@@ -50,6 +50,22 @@ def test_a_note_says_whose_the_instance_is(machine: Machine) -> None:
     assert note["state"] == f"/run/docker/runtime-runc/moby/{ID}"
 
 
+@pytest.mark.parametrize(
+    ("runtime", "place"),
+    [
+        ("runc", "/run/runc"),
+        ("/usr/bin/crun", "/run/crun"),
+        ("/opt/my-crun", "/run/crun"),
+        ("/opt/logged", "/run/runc"),
+    ],
+)
+def test_where_a_container_is_kept_whose_caller_names_no_folder(machine: Machine, runtime: str, place: str) -> None:
+    prepare(parse(["create", "--bundle", "/b", ID], runtime), document(SHARE | ALL), machine.tools)
+
+    note = json.loads((machine.run / "0123456789ab.json").read_text())
+    assert note["state"] == f"{place}/{ID}"
+
+
 def test_weight_and_priority_reach_the_kernel(machine: Machine) -> None:
     prepare(call(), document(SHARE | ALL | {ENV_WEIGHT: "4", ENV_HIGH_PRIO: "1"}), machine.tools)
 
