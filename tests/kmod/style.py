@@ -26,7 +26,13 @@ MODULES: Final = (PROJECT / "kmod", PROJECT / "kmod/nvsim")
 STRICT: Final = ("W=1", "C=2", "CF=-Wsparse-error", "KCFLAGS=-Werror")
 PROGRAMS: Final = {"sparse": "sparse", "perl": "perl"}
 SCRIPTS: Final = ("checkpatch.pl", "spelling.txt", "const_structs.checkpatch")
-PATTERNS: Final = ("kmod/*.[ch]", "kmod/abi/*.h", "kmod/nvsim/*.[ch]", "kmod/tests/*_kunit.c", "kmod/tests/kunit_module.c")
+PATTERNS: Final = (
+    "kmod/*.[ch]",
+    "kmod/abi/*.h",
+    "kmod/nvsim/*.[ch]",
+    "kmod/tests/*_kunit.c",
+    "kmod/tests/kunit_module.c",
+)
 # Findings that stay, each with its reason.
 ACCEPTED: Final = {
     ("kmod/gate.c", "CONST_STRUCT"): "a table made for each mapping, out of the driver's own",
