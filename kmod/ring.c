@@ -247,11 +247,14 @@ void cgpu_ring_look(struct cgpu_ring *r, const struct cgpu_memory *m)
 
 	if (!r->entries || (!r->progress && !find_progress(r, m)))
 		return;
-	find_put(r, m);
 	if (!m->read(m->context, r->progress, report, r->timed ? 16 : 4))
 		return;
 	r->done = (u32)report[0];
 	r->stamp = r->timed ? report[1] : 0;
+	/* the ring went round since the last look: what is behind is overwritten */
+	if ((s32)(r->done - r->put) > 0)
+		r->put = r->done;
+	find_put(r, m);
 }
 
 /**

@@ -128,6 +128,21 @@ static void what_was_missed_is_made_up(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, left(), ENTRIES + 1 - 3);
 }
 
+static void laps_that_were_missed_are_made_up(struct kunit *test)
+{
+	u32 n;
+
+	fresh();
+	write_entry(1, 0);
+	KUNIT_EXPECT_EQ(test, left(), 1);
+	for (n = 2; n <= 5 * ENTRIES + 3; n++)
+		write_entry(n, 0);
+	words[0] = 5 * ENTRIES;
+	KUNIT_EXPECT_EQ(test, left(), 3);
+	words[0] = 5 * ENTRIES + 3;
+	KUNIT_EXPECT_EQ(test, left(), 0);
+}
+
 static void who_waits_for_others_does_not_compute(struct kunit *test)
 {
 	fresh();
@@ -196,6 +211,7 @@ static struct kunit_case ring_cases[] = {
 	KUNIT_CASE(entries_are_work_until_their_number_is_written),
 	KUNIT_CASE(the_ring_goes_round),
 	KUNIT_CASE(what_was_missed_is_made_up),
+	KUNIT_CASE(laps_that_were_missed_are_made_up),
 	KUNIT_CASE(who_waits_for_others_does_not_compute),
 	KUNIT_CASE(a_ring_of_another_kind_has_no_work),
 	KUNIT_CASE(a_copy_in_a_compute_channel_has_a_number_too),
