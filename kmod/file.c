@@ -82,7 +82,7 @@ EXPORT_SYMBOL_GPL(cgpu_forward);
 
 static struct cgpu_file *new_file(struct inode *inode, struct file *file)
 {
-	struct cgpu_file *f = kzalloc(sizeof(*f), GFP_KERNEL);
+	struct cgpu_file *f = kzalloc(sizeof(*f), GFP_KERNEL_ACCOUNT);
 
 	if (!f)
 		return NULL;

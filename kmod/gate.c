@@ -154,7 +154,7 @@ static struct doorbell *new_doorbell(struct cgpu_file *f,
 				     struct vm_area_struct *vma)
 {
 	unsigned long pages = vma_pages(vma);
-	struct doorbell *d = kzalloc(struct_size(d, pfns, pages), GFP_KERNEL);
+	struct doorbell *d = kzalloc(struct_size(d, pfns, pages), GFP_KERNEL_ACCOUNT);
 
 	if (!d)
 		return NULL;

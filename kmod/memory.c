@@ -97,7 +97,7 @@ void cgpu_phys_release(struct cgpu_inst *inst, struct cgpu_phys *phys)
 
 static struct cgpu_phys *new_phys(int gpu, u64 bytes)
 {
-	struct cgpu_phys *phys = kzalloc(sizeof(*phys), GFP_KERNEL);
+	struct cgpu_phys *phys = kzalloc(sizeof(*phys), GFP_KERNEL_ACCOUNT);
 
 	if (phys)
 		*phys = (struct cgpu_phys){ .bytes = bytes, .gpu = gpu };
@@ -120,7 +120,7 @@ int cgpu_track(struct cgpu_file *f, const struct cgpu_obj *what, u64 bytes,
 {
 	struct cgpu_inst *inst = f->node->inst;
 	struct cgpu_phys *phys = bytes ? new_phys(what->gpu, bytes) : shared;
-	struct cgpu_obj *o = kmemdup(what, sizeof(*what), GFP_KERNEL);
+	struct cgpu_obj *o = kmemdup(what, sizeof(*what), GFP_KERNEL_ACCOUNT);
 
 	if (!o || (bytes && !phys)) {
 		kfree(o);

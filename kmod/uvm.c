@@ -57,7 +57,7 @@ static bool is_refused(struct cgpu_file *f, u64 base)
 
 static int note_range(struct cgpu_file *f, u64 base, u64 length, int kind)
 {
-	struct cgpu_range *r = kzalloc(sizeof(*r), GFP_KERNEL);
+	struct cgpu_range *r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
 
 	if (!r)
 		return -ENOMEM;

@@ -46,7 +46,7 @@ struct cgpu_channel {
 void cgpu_work_add(struct cgpu_share *share, u32 client, u32 handle, u64 base,
 		   u32 entries)
 {
-	struct cgpu_channel *c = kzalloc(sizeof(*c), GFP_KERNEL);
+	struct cgpu_channel *c = kzalloc(sizeof(*c), GFP_KERNEL_ACCOUNT);
 
 	if (!c)
 		return;
