@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Docker's daemon.json: our runtime in, our runtime out, everything else as it was.
 
-    python -m cgpu.runtime.daemon register|unregister FILE RUNTIME [--dry-run]
+    python -m cgpu.runtime.daemon register|release|unregister FILE RUNTIME [--dry-run]
 
 `register` keeps the file as it was beside it; `unregister` puts that back where nothing else was changed since, and
-otherwise takes only our keys out. Both print what they changed.
+otherwise takes only our keys out. `release` comes before that: a dockerd that runs keeps the default runtime that it has
+when the file names none any more, so the file must name another one once. All print what they changed.
 """
 
 import difflib
@@ -18,6 +19,7 @@ from cgpu.core.errors import CgpuError, SettingError, UnavailableError
 
 NAMES: Final = ("cgpu", "nvidia")  # the documentation's own commands say --runtime=nvidia
 DEFAULT: Final = "default-runtime"
+STOCK: Final = "runc"  # Docker's own
 _BACKUP: Final = ".before-cgpu"
 
 
@@ -39,6 +41,11 @@ def unregistered(document: Mapping[str, Any], before: Mapping[str, Any], runtime
     if default == NAMES[0]:
         default = before.get(DEFAULT)
     return made | ({DEFAULT: default} if default else {}) | ({"runtimes": runtimes} if runtimes else {})
+
+
+def released(document: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """daemon.json with the default runtime of `before`, by name."""
+    return dict(document) | {DEFAULT: before.get(DEFAULT) or STOCK}
 
 
 def parse(text: str, file: Path) -> dict[str, Any]:
@@ -65,11 +72,21 @@ def register(file: Path, runtime: str) -> tuple[str, str]:
     return text, text if made == document else written(made)
 
 
+def release(file: Path, _: str) -> tuple[str, str]:
+    """The file's text before and after."""
+    text = _read(file)
+    document = parse(text, file)
+    if document.get(DEFAULT) != NAMES[0]:
+        return text, text
+    return text, written(released(document, parse(_read(_backup(file)), _backup(file))))
+
+
 def unregister(file: Path, runtime: str) -> tuple[str, str]:
     """The file's text before and after."""
     text, backup = _read(file), _read(_backup(file))
     before = parse(backup, _backup(file))
-    if text and parse(text, file) == registered(before, runtime):
+    ours = registered(before, runtime)
+    if text and parse(text, file) in (ours, released(ours, before)):
         return text, backup
     return text, written(unregistered(parse(text, file), before, runtime))
 
@@ -114,18 +131,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Exit 0 ok, 1 it cannot be done, 2 usage."""
     words = list(sys.argv[1:] if argv is None else argv)
     dry = "--dry-run" in words
-    verbs = {"register": register, "unregister": unregister}
+    verbs = {"register": register, "release": release, "unregister": unregister}
     try:
         verb, name, runtime = (word for word in words if word != "--dry-run")
         how = verbs[verb]
     except (ValueError, KeyError):
-        sys.stderr.write("usage: python -m cgpu.runtime.daemon register|unregister FILE RUNTIME [--dry-run]\n")
+        sys.stderr.write("usage: python -m cgpu.runtime.daemon register|release|unregister FILE RUNTIME [--dry-run]\n")
         return 2
     file = Path(name)
     try:
         before, after = how(file, runtime)
         sys.stdout.writelines(
-            difflib.unified_diff(before.splitlines(True), after.splitlines(True), name, f"{name} ({verb}ed)", n=1)
+            difflib.unified_diff(before.splitlines(True), after.splitlines(True), name, f"{name} (after {verb})", n=1)
         )
         if not dry:
             _apply(verb, file, before, after)

@@ -189,6 +189,20 @@ edit_daemon() {
 	fi
 }
 
+# a dockerd that runs forgets us as its default runtime only when it is told another one
+release_docker() {
+	[ -e "$root/var/run/docker.pid" ] || return 0
+	edit_daemon release
+	reload_docker
+	[ -z "$dry" ] || return 0
+	tries=0
+	while [ "$(docker info --format '{{.DefaultRuntime}}' 2> /dev/null)" = cgpu ]; do
+		[ $tries -lt 100 ] || fail "dockerd keeps cgpu as its default runtime: start it anew with another one in $daemon, then run this again"
+		tries=$((tries + 1))
+		sleep 0.2
+	done
+}
+
 # dockerd reads runtimes and the default runtime again at a SIGHUP; containers do not notice
 reload_docker() {
 	pid=$(cat "$root/var/run/docker.pid" 2> /dev/null) || return 0

@@ -12,6 +12,7 @@ need_root
 [ -z "$(instances)" ] || fail "containers have shares: $(instances | tr '\n' ' '); end them first (docker ps, docker rm -f)"
 
 say "dockerd's configuration as it was"
+release_docker
 edit_daemon unregister
 [ "$(readlink "$bin/$hook" 2> /dev/null)" != "$home/bin/cgpu-gpus-hook" ] || run rm -f "$bin/$hook"
 reload_docker

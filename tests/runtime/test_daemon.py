@@ -27,8 +27,9 @@ def test_we_are_the_default_and_answer_to_nvidia() -> None:
     }
 
 
+@pytest.mark.parametrize("steps", [["unregister"], ["release", "unregister"], ["release", "release", "unregister"]])
 @pytest.mark.parametrize("text", ["", "{}", json.dumps(THEIRS), '{"bridge":   "none"}\n'])
-def test_the_file_comes_back_byte_for_byte(tmp_path: Path, text: str) -> None:
+def test_the_file_comes_back_byte_for_byte(tmp_path: Path, text: str, steps: list[str]) -> None:
     file = tmp_path / "docker" / "daemon.json"
     if text:
         file.parent.mkdir()
@@ -37,9 +38,20 @@ def test_the_file_comes_back_byte_for_byte(tmp_path: Path, text: str) -> None:
     assert main(["register", str(file), OURS]) == 0
     assert main(["register", str(file), OURS]) == 0
     assert json.loads(file.read_text())["default-runtime"] == "cgpu"
-    assert main(["unregister", str(file), OURS]) == 0
+    assert [main([step, str(file), OURS]) for step in steps] == [0] * len(steps)
     assert (file.read_text() if file.exists() else "") == text
     assert list(file.parent.glob("*")) == ([file] if text else [])
+
+
+@pytest.mark.parametrize(("before", "named"), [("", "runc"), (json.dumps(THEIRS), "nvidia")])
+def test_a_running_dockerd_is_told_another_default_runtime(tmp_path: Path, before: str, named: str) -> None:
+    """It keeps the one it has when the file names none."""
+    file = tmp_path / "daemon.json"
+    file.write_text(before)
+    main(["register", str(file), OURS])
+    main(["release", str(file), OURS])
+
+    assert json.loads(file.read_text())["default-runtime"] == named
 
 
 def test_what_was_changed_since_stays(tmp_path: Path) -> None:
