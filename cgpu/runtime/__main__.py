@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from typing import Final, NoReturn
 
 NOT_FOUND: Final = 127
+_PR_SET_PDEATHSIG: Final = 1  # of prctl(2)
+_SIGKILL: Final = 9
 
 
 def main(argv: Sequence[str] | None = None, tools: Tools | None = None) -> int:
@@ -104,14 +106,27 @@ def _clear(tools: Tools) -> None:
 
 
 def _run(call: Call) -> int:
-    """The runtime as a child, with our files and signals; its exit status as a shell gives it."""
+    """The runtime as a child, with our files and signals; its exit status as a shell gives it.
+
+    Whoever kills us means the runtime: left alone, it would make a container that nobody knows.
+    """
+    parent = os.getpid()
     child = os.fork()
     if not child:
         try:
+            _die_with(parent)
             _become(call)
         finally:
             os._exit(NOT_FOUND)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xFF
+
+
+def _die_with(parent: int) -> None:
+    import ctypes  # noqa: PLC0415 - loaded already where there is an instance
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL)
+    if os.getppid() != parent:
+        os._exit(NOT_FOUND)
 
 
 def _become(call: Call) -> NoReturn:

@@ -3,6 +3,7 @@
 
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -134,6 +135,31 @@ def test_what_a_killed_wrapper_left_is_ended_by_the_next(wrapper: Run, tmp_path:
     assert wrapper("create", "--bundle", bundle, "f" * 64).returncode == 0
     assert Machine(tmp_path).left == []
     assert wrapper("delete", "--force", "f" * 64).returncode == 0
+
+
+def test_whoever_kills_the_wrapper_kills_the_runtime(tmp_path: Path, bundle: Path) -> None:
+    change(bundle, lambda spec: spec["process"]["env"].extend(SHARE))
+    slow = tmp_path / "slow"
+    os.mkfifo(tmp_path / "pid")
+    slow.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 1000\n")
+    slow.chmod(0o755)
+    command = [
+        sys.executable,
+        "-m",
+        "tests.runtime.wrapper",
+        str(tmp_path),
+        str(slow),
+        "create",
+        "--bundle",
+        str(bundle),
+        ID,
+    ]
+    with subprocess.Popen(command, cwd=ROOT) as wrapper:
+        runtime = os.pidfd_open(int((tmp_path / "pid").read_text()))
+        wrapper.kill()
+
+    assert select.select([runtime], [], [], 60)[0] == [runtime]
+    os.close(runtime)
 
 
 def test_a_runtime_that_is_not_there(wrapper: Run) -> None:
