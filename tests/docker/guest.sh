@@ -28,3 +28,18 @@ memory_of() { docker exec "$1" nvidia-smi | grep -o '[0-9]*MiB / *[0-9]*MiB'; }
 
 # end_all: no container, no instance
 end_all() { docker ps -aq | xargs -r docker rm -f > /dev/null; }
+
+# become BRANCH CARDS [MIB]: the host has that driver with those cards from now on, each of MIB; for machines made with `more`
+become() {
+	end_all
+	ended
+	rmmod $(awk '/^cgpu_core/ { print $1 }' /proc/modules) cgpu_km nvsim
+	space=/opt/nvidia-$1
+	[ -d $space ] || space=/opt/nvidia
+	find /usr/lib/x86_64-linux-gnu -lname '/opt/nvidia*' -delete
+	ln -s $space/lib/*.so* /usr/lib/x86_64-linux-gnu/
+	ln -sfn $space/bin/nvidia-smi /usr/bin/nvidia-smi
+	ldconfig
+	load-driver "branch=$1" "cards=$2" ${3:+"total_mib=$3"}
+	rm -f /run/cgpu/cards.json
+}

@@ -16,7 +16,7 @@ ended() {
 	echo "instances stay: $(cat /proc/cgpu_km/inst_ctl; ls /run/cgpu)" >&2
 }
 . /opt/project/tests/docker/guest.sh
-{ [ -x /opt/cgpu/bin/cgpu ] || install_cgpu; start-docker; end_all; ended; } > /dev/null
+{ [ -x /opt/cgpu/bin/cgpu ] || install_cgpu; kill -0 $(cat /var/run/docker.pid 2> /dev/null) 2> /dev/null || start-docker; end_all; ended; } > /dev/null
 """
 
 

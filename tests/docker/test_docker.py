@@ -9,7 +9,7 @@ from tests.docker.host import attempt, output
 from tests.vm.bench import Choice
 from tests.vm.machine import Machine
 
-T4 = Choice("535", "T4", total_mib="15109")
+T4 = Choice("535", "T4", total_mib="15109", hosts=True)
 on_t4 = pytest.mark.parametrize("vm", [T4], indirect=True, ids=["535"], scope="module")
 
 
@@ -21,21 +21,53 @@ def test_two_containers_have_their_slices_and_nothing_else(vm: Machine) -> None:
 run one 6 15; run two 8 15
 memory_of one; memory_of two
 docker exec one ls /dev | grep '^nvidia[^-]' | tr '\\n' ' '; echo
-ls /proc/cgpu_km/0 | grep -c "$(id_of one)\\|$(id_of two)"
-docker exec one sh -c 'mknod /tmp/mine c 195 0; cat /tmp/mine' 2>&1
-docker exec one sh -c 'chroot / nvidia-smi' | grep -o '[0-9]*MiB / *[0-9]*MiB'
+one=$(id_of one)
+for folder in /proc/cgpu_km /proc/cgpu_km/0 /proc/cgpu_km/0/$one; do
+	ls $folder | sed "s/$one/ONE/; s/$(id_of two)/TWO/" | LC_ALL=C sort | tr '\\n' ' '; echo
+done
 setpriv --reuid 65534 --clear-groups cgpu-smi | tail -n 3 | sort
 docker rm -f one two > /dev/null; ended
 cat /proc/cgpu_km/inst_ctl | wc -l; ls /run/cgpu; mount | grep cgpufs || echo unmounted
 """,
     )
     lines = text.splitlines()
-    assert lines[:6] == [
-        "0MiB /  6043MiB", "0MiB /  8058MiB", "nvidia0 nvidiactl ", "2",
-        "cat: /tmp/mine: Operation not permitted", "0MiB /  6043MiB",
-    ]  # fmt: skip
+    assert lines[:3] == ["0MiB /  6043MiB", "0MiB /  8058MiB", "nvidia0 nvidiactl "]
+    assert lines[3:6] == [
+        "0 default_memsize inst_ctl upgrade version ",
+        "ONE TWO free_weight major max_inst policy prio_ratio ",
+        "highprio id meminfo memsize weight ",
+    ]
     assert sorted(re.findall(r"0/(\d+) +\|$", text, re.MULTILINE)) == ["6043", "8058"]
     assert lines[-3:] == ["0", "cards.json", "unmounted"]
+
+
+@on_t4
+def test_no_way_round_a_slice(vm: Machine) -> None:
+    """From inside: genuine nodes, no variables, other roots and name spaces, a preloaded library, and others' nodes given by the host."""
+    text = output(
+        vm,
+        """
+run two 8 15
+theirs=/run/cgpu/$(id_of two)/nvidia0
+cp /lib/x86_64-linux-gnu/libutil.so.1 /tmp/preloaded.so
+run one 6 15 --cap-add SYS_ADMIN --device /dev/nvidia0:/dev/genuine --device $theirs:/dev/theirs \\
+	-v $theirs:/dev/bound -v /tmp/preloaded.so:/preloaded.so
+see() { docker exec "$@" 2>&1 | grep -o '[0-9]*MiB / *[0-9]*MiB'; }
+see one chroot / env -i nvidia-smi
+see -e LD_PRELOAD=/preloaded.so -e ALIYUN_COM_GPU_MEM_CONTAINER=15 -e CGPU_DISABLE=1 -e NVIDIA_VISIBLE_DEVICES=all one nvidia-smi
+see one unshare -m -p -f nvidia-smi
+see -u 65534 one nvidia-smi
+docker exec -i one sh -c '
+	for node in 0 255; do mknod /tmp/n$node c 195 $node; done
+	for node in /dev/genuine /dev/theirs; do [ -e $node ] || echo $node is not there; done
+	for node in /tmp/n0 /tmp/n255 /dev/bound; do cat $node; done' 2>&1 | sed 's/^[a-z]*: //'
+""",
+    )
+    assert text.splitlines() == [
+        *["0MiB /  6043MiB"] * 4,
+        "/dev/genuine is not there", "/dev/theirs is not there",
+        *[f"{node}: Operation not permitted" for node in ("/tmp/n0", "/tmp/n255", "/dev/bound")],
+    ]  # fmt: skip
 
 
 @on_t4
@@ -105,7 +137,7 @@ cp /etc/cgpu/config.toml /tmp/config.toml; echo 'runtime = "/tmp/slow"' > /etc/c
 run one 6 15 2> /tmp/said & docker=$!
 until [ -e /tmp/reached ]; do sleep 0.1; done
 cat /proc/cgpu_km/inst_ctl | wc -l
-kill -9 $(sed -n 's/.*"maker": \\([0-9]*\\).*/\\1/p' /run/cgpu/*[0-9a-f].json) $(pgrep -f 'sleep 12345')
+kill -9 $(sed -n 's/.*"maker": \\([0-9]*\\).*/\\1/p' /run/cgpu/*[0-9a-f].json)
 wait $docker
 cp /tmp/config.toml /etc/cgpu/config.toml
 run two 12 15; grep -cv "^$(id_of two) " /proc/cgpu_km/inst_ctl || :
