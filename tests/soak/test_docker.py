@@ -72,7 +72,9 @@ def test_four_a10(vm: Machine) -> None:
         for words, _ in rows
     )
     text = output(
-        vm, f"become 535 A10,A10,A10,A10 23028,23028,23028,23028\n{runs}ended; wc -l < /proc/cgpu_km/inst_ctl", timeout=850
+        vm,
+        f"become 535 A10,A10,A10,A10 23028,23028,23028,23028\n{runs}ended; wc -l < /proc/cgpu_km/inst_ctl",
+        timeout=850,
     )
 
     *shown, left = [[int(number) for number in line.split()] for line in text.splitlines()]
