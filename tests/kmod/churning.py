@@ -89,6 +89,19 @@ echo; unshare_all; {EMPTY}"""
     return json.loads(told), left
 
 
+def churn_without(vm: Machine, seconds: int, seed: int = 1) -> dict[str, Any]:
+    """The same play on the driver's own nodes, the module taken out meanwhile: what the machine itself needs for it."""
+    put(vm, "restless")
+    told = output(vm, f"unload; python3 $P/churn.py {seconds} {seed} without; load-cgpu", timeout=seconds * 3 + 600)
+    return dict(json.loads(told))
+
+
+def stall_beyond(facts: dict[str, Any], control: dict[str, Any]) -> float:
+    """Seconds by which the worst step was longer than the worst of its kind without the module, less standstill."""
+    beyond = (seconds - control["idle_s"].get(name, 0.0) for name, seconds in facts["idle_s"].items())
+    return float(max(beyond) - facts["stood_still_s"])
+
+
 def tallied(text: str) -> Fuzzed:
     """What the programs and the script after them printed."""
     told, _, left = text.partition("\n\n")

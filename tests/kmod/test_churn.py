@@ -3,7 +3,7 @@
 
 import pytest
 
-from tests.kmod.churning import LEFT, REACHED, churn, fuzz
+from tests.kmod.churning import LEFT, REACHED, churn, fuzz, stall_beyond
 from tests.kmod.containers import output
 from tests.vm.bench import Choice
 from tests.vm.machine import Machine
@@ -21,6 +21,20 @@ def test_churn_leaves_nothing_and_never_stalls(vm: Machine) -> None:
     assert set(facts["done"]) >= STEPS
     assert facts["stall_s"] < 1, facts
     assert left == LEFT
+
+
+@pytest.mark.parametrize(
+    ("steps", "beyond"),
+    [
+        pytest.param(
+            {"kill": 40.0, "read": 2.0}, -3.0, id="a step that takes long without the module is its own affair"
+        ),
+        pytest.param({"kill": 9.0, "read": 9.0}, 4.0, id="one that does not is a stall"),
+        pytest.param({"kill": 9.0, "destroy": 9.0}, 6.0, id="so is one that only the module has"),
+    ],
+)
+def test_a_stall_is_what_the_machine_alone_does_not_take(steps: dict[str, float], beyond: float) -> None:
+    assert stall_beyond({"idle_s": steps, "stood_still_s": 3.0}, {"idle_s": {"kill": 41.0, "read": 2.0}}) == beyond
 
 
 @machine

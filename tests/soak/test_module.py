@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.kmod.churning import LEFT, RARELY_REACHED, REACHED, Met, churn, fuzz
+from tests.kmod.churning import LEFT, RARELY_REACHED, REACHED, Met, churn, churn_without, fuzz, stall_beyond
 from tests.kmod.ktap import run_suites, written
 from tests.vm.bench import Choice
 from tests.vm.machine import Machine
@@ -21,6 +21,7 @@ SECONDS = int(os.environ.get("CHURN_SECONDS", "600"))
 CALLS = int(os.environ.get("FUZZ_CALLS", "10000000"))
 SEED = int(os.environ.get("FUZZ_SEED", "7000"))
 PIECE = 100_000
+LEAKS = 3600  # a look for lost memory takes minutes on a busy host
 machine = pytest.mark.parametrize(
     "vm", [pytest.param(Choice("535", kernel="debug"), id="535 on the debug kernel")], indirect=True, scope="module"
 )
@@ -43,23 +44,28 @@ def test_the_pure_files_suites_pass_in_the_kernel(vm: Machine, record_property: 
 
 
 @machine
-@pytest.mark.timeout(SECONDS * 6 + 1800)
+@pytest.mark.timeout(SECONDS * 12 + 4 * LEAKS)
 def test_churn_on_the_debug_kernel(vm: Machine, record_property: Record) -> None:
-    """No step stalls for a second, nothing is left, nothing is leaked, no report."""
-    vm.run("check-leaks clear", timeout=600).checked()
+    """No step stalls for a second more than without the module, nothing is left, nothing is leaked, no report.
+
+    Under these checks and emulated, the end of a CUDA program alone takes many seconds on a busy host.
+    """
+    control = churn_without(vm, SECONDS)
+    tell(record_property, f"the same without the module: {json.dumps(control)}")
+    vm.run("check-leaks clear", timeout=LEAKS).checked()
     facts, left = churn(vm, SECONDS)
     tell(record_property, f"churn, {SECONDS} s: {json.dumps(facts)}")
 
     assert (facts["failures"], left) == ([], LEFT)
-    assert facts["stall_s"] < 1, facts
-    vm.run("check-leaks", timeout=600).checked()
+    assert stall_beyond(facts, control) < 1
+    vm.run("check-leaks", timeout=LEAKS).checked()
 
 
 @machine
 @pytest.mark.timeout(24 * 3600)
 def test_fuzzing_on_the_debug_kernel(vm: Machine, record_property: Record) -> None:
     """Random calls and writes from two instances and the host at once; all kinds of refusals were met."""
-    vm.run("check-leaks clear", timeout=600).checked()
+    vm.run("check-leaks clear", timeout=LEAKS).checked()
     met: Counter[Met] = Counter()
     made = seconds = 0
     for number in range(-(-CALLS // PIECE)):
@@ -74,4 +80,4 @@ def test_fuzzing_on_the_debug_kernel(vm: Machine, record_property: Record) -> No
 
     assert made == CALLS
     assert set(met) >= REACHED | RARELY_REACHED
-    vm.run("check-leaks", timeout=600).checked()
+    vm.run("check-leaks", timeout=LEAKS).checked()

@@ -44,7 +44,7 @@ class Churn:
         self.seed = seed
         self.done: Counter[str] = Counter()
         self.longest: dict[str, float] = {}
-        self.longest_idle = 0.0
+        self.idle: dict[str, float] = {}
         self.gap = 0.0
         self.failures: list[str] = []
         self.computing: dict[str, subprocess.Popen[bytes]] = {}
@@ -57,7 +57,7 @@ class Churn:
         took = time.monotonic() - started
         self.done[name] += 1
         self.longest[name] = max(self.longest.get(name, 0), took)
-        self.longest_idle = max(self.longest_idle, took - (time.thread_time() - worked))
+        self.idle[name] = max(self.idle.get(name, 0), took - (time.thread_time() - worked))
 
     def write(self, path: str, text: str) -> None:
         """One write, as an administrator would; refusals are part of the play."""
@@ -197,8 +197,9 @@ def main() -> None:
     facts = {
         "done": churn.done,
         "longest_s": {name: round(seconds, 3) for name, seconds in churn.longest.items()},
+        "idle_s": {name: round(seconds, 3) for name, seconds in churn.idle.items()},
         "stood_still_s": round(churn.gap, 3),
-        "stall_s": round(max(0.0, churn.longest_idle - churn.gap), 3),
+        "stall_s": round(max(0.0, max(churn.idle.values()) - churn.gap), 3),
         "failures": churn.failures,
     }
     json.dump(facts, sys.stdout)
