@@ -69,7 +69,7 @@ static const uint32_t requests[] = {
 };
 static const char *const words[] = {
 	"", "0", "1", "2", "5", "20", "25", "26", "-1", "1e3", "0x10", "4294967296",
-	"18446744073709551616", "create", "destroy", "create f gpu=0 mem=1048576",
+	"18446744073709551615", "18446744073709551616", "create", "destroy", "create f gpu=0 mem=1048576",
 	"destroy f", "create f gpu=0", "create f gpu=1 mem=0 weight=99", "create / mem==",
 	"create f gpu=0 mem=1048576 weight=2 highprio=1", "cgpu_core_9_9_9",
 	"create g gpu=0 mem=99999999999999", "destroy nobody", "destroy fuzz0", "cgpu_core_1_0_0",
