@@ -35,7 +35,9 @@ long cgpu_esc_free(struct cgpu_file *f, u32 cmd, u32 size, void __user *arg)
 	ret = cgpu_call(&call);
 	if (ret)
 		return ret;
-	if (!args.status)
+	/* A client that is gone may be somebody else's soon. */
+	if (!args.status ||
+	    (handle == client && !call.sure && !cgpu_client_is_ours(f, client)))
 		cgpu_untrack(f, client, handle);
 	return copy_to_user(arg, &args, sizeof(args)) ? -EFAULT : 0;
 }
@@ -50,6 +52,7 @@ long cgpu_esc_free(struct cgpu_file *f, u32 cmd, u32 size, void __user *arg)
  * @nested: copy of the parameters, for the classes whose size we know
  * @nested_size: their bytes, 0 = the caller's own are used
  * @limit_at: where the driver tells the size it gave, 0 = nowhere
+ * @sure: nobody but the driver can have written the answer
  */
 struct alloc {
 	union {
@@ -61,6 +64,7 @@ struct alloc {
 	u8 nested[128];
 	u32 nested_size;
 	u32 limit_at;
+	bool sure;
 };
 
 static u32 status_at(u32 size)
@@ -130,6 +134,18 @@ static int gpu_of_instance(struct cgpu_file *f, u32 instance)
 	return -1;
 }
 
+/* A device may live in another client's address space, if that is the container's. */
+static bool shares_own_memory(struct cgpu_file *f, struct alloc *a)
+{
+	u32 share = U32_AT(a->nested, offsetof(struct nv0080_alloc_parameters,
+					       h_client_share));
+	u32 target = U32_AT(a->nested, offsetof(struct nv0080_alloc_parameters,
+						h_target_client));
+
+	return !a->nested_size || ((!share || cgpu_known(f, share, share)) &&
+				   (!target || cgpu_known(f, target, target)));
+}
+
 /* A device: only the container's own; the driver may look for a file of it. */
 static int prepare_device(struct cgpu_file *f, struct alloc *a, struct grant *g,
 			  struct cgpu_call *call, u32 *status)
@@ -142,7 +158,9 @@ static int prepare_device(struct cgpu_file *f, struct alloc *a, struct grant *g,
 		return ret;
 	g->gpu = gpu_of_instance(f, a->nested_size ? U32_AT(a->nested, 0) : 0);
 	node = g->gpu >= 0 ? cgpu_node_of(f, g->gpu) : NULL;
-	if (!node)
+	if (!shares_own_memory(f, a))
+		*status = NV_ERR_INVALID_CLIENT;
+	else if (!node)
 		*status = NV_ERR_INVALID_DEVICE;
 	else if (cgpu_branch >= 550)
 		call->genuine = node->genuine;
@@ -166,7 +184,6 @@ static int prepare_memory(struct cgpu_file *f, struct alloc *a, struct grant *g,
 	a->limit_at = offsetof(struct nv_memory_allocation_params, limit);
 	g->bytes = U64_AT(a->nested, offsetof(struct nv_memory_allocation_params,
 					      size));
-	g->gpu = cgpu_gpu_of(f, g->client, g->parent);
 	*status = cgpu_grant_begin(f, g);
 	if (*status)
 		g->bytes = 0;
@@ -183,7 +200,9 @@ static u32 place(struct cgpu_file *f, struct alloc *a, struct grant *g)
 		return NV_ERR_INVALID_CLASS;
 	if (is_client(a->args.head.h_class))
 		return NV_OK;
-	if (!cgpu_known(f, g->client, g->parent))
+	/* Of memory this is seen when it is charged. */
+	if (a->args.head.h_class != NV01_MEMORY_LOCAL_USER &&
+	    !cgpu_known(f, g->client, g->parent))
 		return NV_ERR_INVALID_OBJECT_PARENT;
 	if (!g->handle)
 		g->handle = cgpu_new_handle(f);
@@ -236,6 +255,15 @@ static void note_channel(struct cgpu_file *f, const struct cgpu_obj *what,
 			      params->gp_fifo_offset, params->gp_fifo_entries);
 }
 
+static int check_client(struct cgpu_file *f, u32 client)
+{
+	if (cgpu_client_is_ours(f, client))
+		return 0;
+	pr_warn_ratelimited("%s: client %#x refused: the driver does not take it for the file's\n",
+			    f->node->inst->id, client);
+	return -EPERM;
+}
+
 static int finish_alloc(struct cgpu_file *f, struct alloc *a, struct grant *g)
 {
 	const struct nvos64_parameters_535 *head = &a->args.head;
@@ -250,6 +278,9 @@ static int finish_alloc(struct cgpu_file *f, struct alloc *a, struct grant *g)
 		what.handle = head->h_object_new;
 		what.client = what.handle;
 		what.parent = 0;
+		ret = a->sure ? 0 : check_client(f, what.handle);
+		if (ret)
+			return ret;
 	}
 	if (is_channel(&what)) {
 		read_channel(a, &params);
@@ -298,6 +329,7 @@ static long run_alloc(struct cgpu_file *f, u32 cmd, struct alloc *a,
 	call.nested_at = offsetof(struct nvos64_parameters, p_alloc_parms);
 	ret = cgpu_call(&call);
 	head->h_class = class;
+	a->sure = call.sure;
 	if (ret || U32_AT(&a->args, a->status_at))
 		cgpu_grant_undo(f, &g);
 	else

@@ -143,6 +143,10 @@ struct cgpu_file {
  * @nested: parameters that the arguments point to, or NULL
  * @nested_size: their bytes
  * @nested_at: where in @args their address stands
+ * @apart: they get a page of their own, so that it shows whether the driver
+ *	   stores to them
+ * @answered: it has, in this task; nobody else can make that look so
+ * @sure: nobody but the driver can have written the results
  * @genuine: driver's file that the call must find in its caller's table, or
  *	     the file that @fd_at must name
  * @fd_at: where in @args the number of that file stands, 0 = nowhere
@@ -155,6 +159,9 @@ struct cgpu_call {
 	void *nested;
 	u32 nested_size;
 	u32 nested_at;
+	bool apart;
+	bool answered;
+	bool sure;
 	struct file *genuine;
 	u32 fd_at;
 };

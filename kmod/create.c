@@ -31,8 +31,11 @@ static struct cgpu_inst *new_inst(const char *id)
 	struct cgpu_inst *inst;
 	int number = free_number();
 
-	if (number < 0)
+	if (number < 0) {
+		pr_err("create %s: there are %d instances, and no more numbers; destroy one\n",
+		       id, CGPU_MINORS);
 		return ERR_PTR(number);
+	}
 	inst = kzalloc(sizeof(*inst), GFP_KERNEL);
 	if (!inst)
 		return ERR_PTR(-ENOMEM);

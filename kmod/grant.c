@@ -32,24 +32,6 @@ void cgpu_free_handle(struct cgpu_file *f, u32 client, u32 parent, u32 handle)
 }
 
 /**
- * cgpu_grant_begin() - charge memory before the driver is asked
- * @f: the control file
- * @g: what is wanted
- *
- * Context: process; f->lock is held.
- * Return: an RM status.
- */
-u32 cgpu_grant_begin(struct cgpu_file *f, struct grant *g)
-{
-	if (cgpu_known(f, g->client, g->handle))
-		return NV_ERR_INSERT_DUPLICATE_NAME;
-	if (g->gpu < 0)
-		return NV_ERR_INVALID_OBJECT_PARENT;
-	return cgpu_charge(f->node->inst, g->gpu, g->bytes) ?
-	       NV_OK : NV_ERR_NO_MEMORY;
-}
-
-/**
  * cgpu_grant_undo() - the driver refused, or the table has no room
  * @f: the control file
  * @g: what was charged

@@ -25,6 +25,7 @@ struct grant {
 };
 
 bool cgpu_class_is_refused(u32 class);
+bool cgpu_client_is_ours(struct cgpu_file *f, u32 client);
 void cgpu_free_handle(struct cgpu_file *f, u32 client, u32 parent, u32 handle);
 u32 cgpu_grant_begin(struct cgpu_file *f, struct grant *g);
 void cgpu_grant_undo(struct cgpu_file *f, struct grant *g);

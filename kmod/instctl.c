@@ -4,7 +4,7 @@
 #include <linux/kernel.h>
 #include <linux/parser.h>
 #include <linux/seq_file.h>
-#include "core.h"
+#include "procfs.h"
 
 u64 cgpu_default_memsize;
 
@@ -186,7 +186,7 @@ int cgpu_commands_show(struct seq_file *m, void *unused)
 	mutex_lock(&cgpu_registry_lock);
 	list_for_each_entry(inst, &cgpu_insts, link)
 		for (minor = 0; minor < NV_MAX_DEVICES; minor++)
-			if (inst->share[minor])
+			if (inst->share[minor] && cgpu_inst_visible(inst))
 				show_share(m, inst, inst->share[minor]);
 	mutex_unlock(&cgpu_registry_lock);
 	return 0;

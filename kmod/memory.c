@@ -3,11 +3,19 @@
 #include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
-#include "cgpu.h"
+#include "grant.h"
 
 static struct cgpu_share *share_of(struct cgpu_inst *inst, int gpu)
 {
 	return gpu >= 0 && gpu < NV_MAX_DEVICES ? inst->share[gpu] : NULL;
+}
+
+static void log_refusal(const struct cgpu_inst *inst, int gpu, u64 bytes,
+			const struct cgpu_account *was)
+{
+	pr_info_ratelimited("%s gpu%d pid %d: out of memory: asked %llu bytes, used %llu, limit %llu\n",
+			    inst->id, gpu, task_tgid_nr(current), bytes,
+			    was->used, was->limit);
 }
 
 /**
@@ -32,10 +40,46 @@ bool cgpu_charge(struct cgpu_inst *inst, int gpu, u64 bytes)
 	ok = cgpu_try_charge(&share->account, bytes);
 	mutex_unlock(&inst->lock);
 	if (!ok)
-		pr_info_ratelimited("%s gpu%d pid %d: out of memory: asked %llu bytes, used %llu, limit %llu\n",
-				    inst->id, gpu, task_tgid_nr(current), bytes,
-				    was.used, was.limit);
+		log_refusal(inst, gpu, bytes, &was);
 	return ok;
+}
+
+static u32 charge_new(struct cgpu_inst *inst, struct grant *g,
+		      struct cgpu_account *was)
+{
+	struct cgpu_obj *parent = cgpu_objs_find(&inst->objs, g->client, g->parent);
+	struct cgpu_share *share = parent ? share_of(inst, parent->gpu) : NULL;
+
+	if (cgpu_objs_find(&inst->objs, g->client, g->handle))
+		return NV_ERR_INSERT_DUPLICATE_NAME;
+	if (!share)
+		return NV_ERR_INVALID_OBJECT_PARENT;
+	g->gpu = parent->gpu;
+	*was = share->account;
+	return cgpu_try_charge(&share->account, g->bytes) ? NV_OK :
+							    NV_ERR_NO_MEMORY;
+}
+
+/**
+ * cgpu_grant_begin() - charge memory before the driver is asked
+ * @f: the control file
+ * @g: what is wanted; gets the GPU of its parent
+ *
+ * Context: process; f->lock is held.
+ * Return: an RM status.
+ */
+u32 cgpu_grant_begin(struct cgpu_file *f, struct grant *g)
+{
+	struct cgpu_inst *inst = f->node->inst;
+	struct cgpu_account was;
+	u32 status;
+
+	mutex_lock(&inst->lock);
+	status = charge_new(inst, g, &was);
+	mutex_unlock(&inst->lock);
+	if (status == NV_ERR_NO_MEMORY)
+		log_refusal(inst, g->gpu, g->bytes, &was);
+	return status;
 }
 
 /**

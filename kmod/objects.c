@@ -54,11 +54,14 @@ struct cgpu_obj *cgpu_objs_find(struct cgpu_objs *t, u32 client, u32 handle)
 static bool lean_on(struct cgpu_objs *t, const struct cgpu_obj *o, u32 handle,
 		    int by)
 {
-	struct cgpu_obj *other = cgpu_objs_find(t, o->client, handle);
+	struct cgpu_obj *other;
 
+	if (!handle)
+		return true;
+	other = cgpu_objs_find(t, o->client, handle);
 	if (other)
 		other->users += by;
-	return other || !handle;
+	return other;
 }
 
 /**

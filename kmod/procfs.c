@@ -17,11 +17,13 @@ static struct proc_dir_entry *root;
  * struct attr_file - a file and what it belongs to
  * @attr: the file
  * @owner: a GPU or a share
+ * @inst: whom it tells of; NULL = of no instance, for everybody
  * @link: in the list that is freed with the folder
  */
 struct attr_file {
 	const struct cgpu_attr *attr;
 	void *owner;
+	struct cgpu_inst *inst;
 	struct list_head link;
 };
 
@@ -38,7 +40,14 @@ static int attr_show(struct seq_file *m, void *unused)
 
 static int attr_open(struct inode *inode, struct file *file)
 {
-	return single_open(file, attr_show, cgpu_pde_data(inode));
+	struct attr_file *f = cgpu_pde_data(inode);
+
+	if (f->inst && !cgpu_inst_visible(f->inst)) {
+		pr_info_ratelimited("%s: refused to a container that the instance is not of\n",
+				    f->attr->name);
+		return -EACCES;
+	}
+	return single_open(file, attr_show, f);
 }
 
 /* Whoever is root in a container sees these files too. */
@@ -83,7 +92,7 @@ static const struct proc_ops attr_ops = {
 };
 
 static int add_attr(struct proc_dir_entry *dir, const struct cgpu_attr *attr,
-		    void *owner)
+		    void *owner, struct cgpu_inst *inst)
 {
 	struct attr_file *file = kzalloc(sizeof(*file), GFP_KERNEL);
 
@@ -91,6 +100,7 @@ static int add_attr(struct proc_dir_entry *dir, const struct cgpu_attr *attr,
 		return -ENOMEM;
 	file->attr = attr;
 	file->owner = owner;
+	file->inst = inst;
 	if (!proc_create_data(attr->name, attr->store ? 0644 : 0444, dir,
 			      &attr_ops, file)) {
 		kfree(file);
@@ -128,17 +138,18 @@ void cgpu_attrs_free(void *owner)
  * @attrs: the files
  * @n: how many
  * @owner: what they are about
+ * @inst: whom they tell of, NULL = of no instance
  *
  * Context: process.
  * Return: 0 or -ENOMEM.
  */
 int cgpu_attrs_add(struct proc_dir_entry *dir, const struct cgpu_attr *attrs,
-		   int n, void *owner)
+		   int n, void *owner, struct cgpu_inst *inst)
 {
 	int i, ret = 0;
 
 	for (i = 0; !ret && i < n; i++)
-		ret = add_attr(dir, &attrs[i], owner);
+		ret = add_attr(dir, &attrs[i], owner, inst);
 	return ret;
 }
 
@@ -205,8 +216,11 @@ static ssize_t write_text(const char *name, const char __user *from,
 
 	if (ret)
 		return ret;
-	if (count > WRITE_MOST)
+	if (count > WRITE_MOST) {
+		pr_err("%s: %zu bytes refused: a write has at most %d\n", name,
+		       count, WRITE_MOST);
 		return -E2BIG;
+	}
 	text = memdup_user_nul(from, count);
 	if (IS_ERR(text))
 		return PTR_ERR(text);
@@ -277,7 +291,8 @@ int cgpu_procfs_init(void)
 	root = proc_mkdir("cgpu_km", NULL);
 	if (!root)
 		return -ENOMEM;
-	ret = cgpu_attrs_add(root, root_attrs, ARRAY_SIZE(root_attrs), NULL);
+	ret = cgpu_attrs_add(root, root_attrs, ARRAY_SIZE(root_attrs), NULL,
+			     NULL);
 	if (!ret && !proc_create("inst_ctl", 0644, root, &instctl_ops))
 		ret = -ENOMEM;
 	if (!ret && !proc_create("upgrade", 0644, root, &upgrade_ops))

@@ -20,8 +20,9 @@ struct cgpu_attr {
 
 struct proc_dir_entry *cgpu_procfs_root(void);
 int cgpu_attrs_add(struct proc_dir_entry *dir, const struct cgpu_attr *attrs,
-		   int n, void *owner);
+		   int n, void *owner, struct cgpu_inst *inst);
 void cgpu_attrs_free(void *owner);
+bool cgpu_inst_visible(struct cgpu_inst *inst);
 int cgpu_refuse(int ret, const char *file, u64 value, const char *why);
 
 #endif

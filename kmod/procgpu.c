@@ -113,7 +113,8 @@ int cgpu_procfs_add_gpu(struct cgpu_gpu *gpu)
 	gpu->dir = proc_mkdir(name, cgpu_procfs_root());
 	if (!gpu->dir)
 		return -ENOMEM;
-	ret = cgpu_attrs_add(gpu->dir, gpu_attrs, ARRAY_SIZE(gpu_attrs), gpu);
+	ret = cgpu_attrs_add(gpu->dir, gpu_attrs, ARRAY_SIZE(gpu_attrs), gpu,
+			     NULL);
 	if (ret)
 		cgpu_procfs_del_gpu(gpu);
 	return ret;

@@ -129,7 +129,8 @@ int cgpu_procfs_add(struct cgpu_share *share)
 	share->dir = proc_mkdir(share->inst->id, share->gpu->dir);
 	if (!share->dir)
 		return -ENOMEM;
-	ret = cgpu_attrs_add(share->dir, share_attrs, ARRAY_SIZE(share_attrs), share);
+	ret = cgpu_attrs_add(share->dir, share_attrs, ARRAY_SIZE(share_attrs),
+			     share, share->inst);
 	if (ret)
 		cgpu_procfs_del(share);
 	return ret;

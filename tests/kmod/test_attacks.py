@@ -24,6 +24,8 @@ RACES: Final = ("heap-size", "class", "size", "pointer", "injected-size", "injec
 """races.c tells what each changes."""
 BEATEN_BY_WEAKNESS: Final = ("heap-size", "class", "size", "pointer", "injected-size")
 RACE: Final = f"share aaa 0:{LIMIT}; inside aaa /tmp/races {{}} {SECONDS} {LIMIT} /dev /run/cgpu/aaa"
+FORGE: Final = f"share aaa 0:{LIMIT}; share bbb 0:{LIMIT}; /tmp/forge {SECONDS} /run/cgpu/aaa /run/cgpu/bbb"
+"""A neighbour's client, made one's own by forged answers; forge.c prints how far that goes."""
 AFTER: Final = "cut -d' ' -f5 /proc/cgpu_km/inst_ctl; awk '/^gpu 0/ { print $7, $8 }' /proc/nvsim"
 machine = pytest.mark.parametrize("vm", [pytest.param(Choice("535"), id="535")], indirect=True, scope="module")
 
@@ -60,12 +62,20 @@ def test_without_the_defences_the_same_races_break_the_limit(vm: Machine) -> Non
     for file in files:
         vm.put(f"/tmp/weak/{file.name}", file)
     load = "; ".join(f"insmod /tmp/weak/{file.name}" for file in files)
+    put(vm, "forge")
     races = "; ".join(f"{RACE.format(name)}; unshare_all" for name in BEATEN_BY_WEAKNESS)
-    shown = output(vm, f"unload; {load}; {races}; unload; load-cgpu")
+    shown = output(vm, f"unload; {load}; {races}; {FORGE}; unshare_all; unload; load-cgpu").splitlines()
 
-    assert {line.split()[0]: most_mib(line) > LIMIT for line in shown.splitlines()} == dict.fromkeys(
-        BEATEN_BY_WEAKNESS, True
-    )
+    assert {line.split()[0]: most_mib(line) > LIMIT for line in shown[:-1]} == dict.fromkeys(BEATEN_BY_WEAKNESS, True)
+    assert shown[-1] == "memory"
+
+
+@machine
+def test_a_forged_answer_makes_no_client_ones_own(vm: Machine) -> None:
+    """Which clients are the container's is known from what nobody can forge: a neighbour's stays out of reach."""
+    put(vm, "forge")
+
+    assert output(vm, f"{FORGE}; {AFTER}").splitlines() == ["nothing", "used=0", "used=0", "used 0"]
 
 
 REFUSED: Final = {"dup", "import", "free", "alloc", "dup-into", "map", "export", "register"}
@@ -152,6 +162,28 @@ ls -d 0/evil 2> /dev/null; cat 0/aaa/memsize 0/policy; dmesg; echo $policy > 0/p
     )
 
     assert ("0/evil" in shown, str(2000 * MIB) in shown.split(), "CAP_SYS_ADMIN" in shown) == (made, made, not made)
+
+
+@machine
+def test_a_container_sees_its_own_instance_and_no_other(vm: Machine) -> None:
+    """Figures of neighbours are for the host; what is a container's own shows while one of its processes uses it."""
+    look = (
+        """cd /proc/cgpu_km; cut -d' ' -f1 inst_ctl; cat version; for id in aaa bbb; do cat 0/$id/memsize 2>&1; done"""
+    )
+    vm.put("/tmp/look", look.encode())
+    shown = output(
+        vm,
+        """share aaa 0:1000; share bbb 0:2000; echo host: $(sh /tmp/look)
+inside aaa setpriv --bounding-set -sys_admin --inh-caps -sys_admin sh -c '
+	echo before: $(sh /tmp/look); exec 3<> /dev/nvidiactl; echo own: $(sh /tmp/look)'""",
+    )
+    denied, mine, other = "cat: 0/{}/memsize: Permission denied", str(1000 * MIB), str(2000 * MIB)
+
+    assert shown.splitlines() == [
+        f"host: aaa bbb 1.0.0 {mine} {other}",
+        f"before: 1.0.0 {denied.format('aaa')} {denied.format('bbb')}",
+        f"own: aaa 1.0.0 {mine} {denied.format('bbb')}",
+    ]
 
 
 @machine

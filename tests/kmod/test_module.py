@@ -42,6 +42,12 @@ REFUSALS: Final = [
     pytest.param("99", f"0/{SHARE}/weight", "Invalid argument", "free_weight", id="weight 99"),
     pytest.param("2", f"0/{SHARE}/highprio", "Invalid argument", "0 or 1", id="highprio 2"),
     pytest.param("word", f"0/{SHARE}/memsize", "Invalid argument", "a number is wanted", id="memsize word"),
+    pytest.param("0", f"0/{SHARE}/memsize", "Invalid argument", "more than 0", id="memsize 0"),
+    pytest.param(str(1 << 60), f"0/{SHARE}/memsize", "No space left", "that others do not have", id="memsize of 2^60"),
+    pytest.param("1", "0/free_weight", "Permission denied", "it is read only", id="a file that is read only"),
+    pytest.param("destroy aaa", "inst_ctl", "No such file", "there is no such instance", id="destroy of none"),
+    pytest.param("create aaa gpu=0 mem=5x", "inst_ctl", "Invalid argument", "mem=5x is no NAME=NUMBER", id="no number"),
+    pytest.param("create aaa mem=1048576", "inst_ctl", "Invalid argument", "there is no GPU -1", id="no GPU said"),
 ]
 
 

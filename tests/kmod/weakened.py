@@ -28,8 +28,12 @@ CHANGES: Final = (
     ("heap.c", "ret = cgpu_call(&call);", HEAP_TWICE),
     ("alloc.c", "ret = cgpu_call(&call);\n\thead->h_class", READ_TWICE),
     # the argument page may be written by anybody, and there is time for it
-    ("argpage.c", "READ_ONCE(p->owner) != current", "!p"),
-    ("argpage.c", "fill(page, call, at);", "fill(page, call, at);\n\t\tschedule_timeout_killable(1);"),
+    ("argmap.c", "READ_ONCE(p->owner) != current", "!p"),
+    ("argpage.c", "fill(p, call, at);", "fill(p, call, at);\n\t\tschedule_timeout_killable(1);"),
+    # answers lie there for a while before they are read
+    ("argpage.c", "take_results(p, call);", "schedule_timeout_killable(1);\n\ttake_results(p, call);"),
+    # the handle that comes back is believed
+    ("alloc.c", "if (cgpu_client_is_ours(f, client))", "if (client)"),
 )
 
 
