@@ -9,7 +9,7 @@ from tests.docker.host import attempt, output
 from tests.vm.bench import Choice
 from tests.vm.machine import Machine
 
-T4 = Choice("535", "T4", total_mib="15109", hosts=True)
+T4 = Choice("535", "T4", total_mib="15109")
 on_t4 = pytest.mark.parametrize("vm", [T4], indirect=True, ids=["535"], scope="module")
 
 
