@@ -24,16 +24,17 @@ cp -R /opt/project/cgpu /opt/project/kmod /opt/project/deploy /tmp/next
 sed -i 's/"1.0.0"/"{NEXT}"/' /tmp/next/kmod/dkms.conf /tmp/next/kmod/cgpu.h
 printf '{{"bridge":"none",  "iptables": false}}' > /etc/docker/daemon.json
 rmmod $(awk '/^cgpu_core/ {{ print $1 }}' /proc/modules) cgpu_km
-host() {{ (cd /; find etc usr/local opt/cgpu usr/src var/log/cgpu* "$modules" -type f -exec sha256sum {{}} +; find etc usr/local opt/cgpu usr/src "$modules" -type l -printf '%p %l\\n' -o -type d -print) 2> /dev/null | sort; }}
+# key.json is dockerd's own
+host() {{ (cd /; find etc usr/local opt/cgpu usr/src var/log/cgpu* "$modules" -type f ! -name key.json -exec sha256sum {{}} +; find etc usr/local opt/cgpu usr/src "$modules" -type l -printf '%p %l\\n' -o -type d -print) 2> /dev/null | sort; }}
 """
 SCRIPT: Final = """
 host > /tmp/before
 sh /opt/project/deploy/docker/install.sh --dry-run > /tmp/dry && host | cmp - /tmp/before && echo the dry run changed nothing
 sh /opt/project/deploy/docker/install.sh > /tmp/said || cat /tmp/said
 cat /proc/cgpu_km/version
-start-docker; run one 6 15; memory_of one
-sh /opt/project/deploy/docker/upgrade.sh 2>&1 | sed "s/$(id_of one)/ONE/"
-sh /opt/project/deploy/docker/uninstall.sh 2>&1 | sed "s/$(id_of one)/ONE/"
+start-docker > /dev/null; run one 6 15; memory_of one
+sh /opt/project/deploy/docker/upgrade.sh 2>&1 | sed -n "s/$(id_of one)/ONE/p"
+sh /opt/project/deploy/docker/uninstall.sh 2>&1 | sed -n "s/$(id_of one)/ONE/p"
 sh /tmp/next/deploy/docker/upgrade.sh --hot > /tmp/said || cat /tmp/said
 cat /proc/cgpu_km/version; memory_of one
 end_all; while [ -s /proc/cgpu_km/inst_ctl ]; do sleep 0.2; done
