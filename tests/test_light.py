@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cgpu import light, light_json
@@ -21,6 +21,7 @@ from cgpu.runtime.config import parse_config
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ("re", "enum", "pathlib", "typing", "json", "collections", "contextlib", "functools", "tomllib", "site")
+patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a machine however busy
 IMPORT = "import sys; sys.path.insert(0, sys.argv[1]); import cgpu.runtime.__main__; print(*sys.modules)"
 
 
@@ -105,6 +106,7 @@ def test_paths(tmp_path: Path, look: Callable[[Any], object]) -> None:
     assert str(found).replace("/one", "/two") == str(wanted)
 
 
+@patient
 @given(st.text("./a", max_size=8).filter(lambda text: "." not in text.split("/")))
 def test_paths_as_text(text: str) -> None:
     assert str(light.Path(text)) == str(pathlib.Path(text)).replace("//", "/")
@@ -123,12 +125,14 @@ VALUES = st.recursive(
 )
 
 
+@patient
 @given(VALUES)
 def test_json_is_written_and_read_as_by_the_original(value: object) -> None:
     assert light_json.dumps(value) == json.dumps(value)
     assert light_json.loads(f" {json.dumps(value, indent=1)}\n".encode()) == value
 
 
+@patient
 @given(st.text('{}[]",: 1tn\\', max_size=12))
 def test_what_is_no_json_is_refused(text: str) -> None:
     assert outcome(light_json.loads, text) == outcome(json.loads, text)
@@ -140,6 +144,7 @@ def test_what_json_cannot_say_is_refused(value: object) -> None:
         light_json.dumps(value)
 
 
+@patient
 @given(st.text(" =\"#\\'abc\ntruefalse1", max_size=24))
 def test_a_configuration_means_the_same_to_the_short_reader_and_to_toml(rest: str) -> None:
     """Whatever the short reader takes, the long one reads alike."""
