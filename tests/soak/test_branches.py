@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The full product: every branch on every kernel with every card that it knows, alone, twice and four times."""
+"""The full product: every branch on every kernel with every card that it knows, all in one machine, and each alone,
+twice and four times."""
 
 import json
 import time
@@ -20,6 +21,22 @@ MACHINES = [
     for kernel, branch in product(("5.10", "6.1", "6.12"), BRANCHES)
 ]
 everywhere = pytest.mark.parametrize(("vm", "branch"), MACHINES, indirect=["vm"])
+
+
+@pytest.mark.timeout(1800)
+@everywhere
+def test_all_cards_at_once(vm, branch: str, record_property: Callable[[str, object], None]) -> None:
+    """One machine with each card that the branch knows: the tools show all, the CUDA program does everything on each."""
+    started, cards = time.monotonic(), [card for card in CARDS if knows(branch, card)]
+    words = " ".join(str(index) for index in range(len(cards)))
+    shown = json.loads(play(vm, branch, cards, f"python3 {PROGRAMS}/look.py {words}", timeout=900))
+
+    check_tools(shown, branch, cards, 0)
+    for index, card in enumerate(cards):
+        check_everything(shown["everything"][str(index)], card, index)
+    figure = f"{branch}: {' '.join(cards)} in {time.monotonic() - started:.0f} s"
+    record_property("figure", figure)
+    print(f"soak: {figure}")
 
 
 @pytest.mark.timeout(1800)

@@ -6,14 +6,24 @@ caused it; kmemleak is asked at the end of each. Sizes are multiplied by SOAK (1
 """
 
 import os
+import random
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
+from tests.nvsim import fuzzing
 from tests.vm.bench import Choice
 
 PROGRAMS = "/opt/project/tests/nvsim/programs"
+ROUND: Final = 20_000  # ioctls between two looks at the console
+KILLS_A_CALL: Final = 10
+PROGRAM: Final = f"python3 {PROGRAMS}/everything.py"
+LIFE: Final = f"""since=${{EPOCHREALTIME/./}}; {PROGRAM} > /dev/null || exit; took=$((${{EPOCHREALTIME/./}} - since))
+echo $((took / 1000000)).$(printf %06d $((took % 1000000)))"""
+KILL: Final = f"""for m in 1 2; do {PROGRAM} > /dev/null 2>&1 & eval "P$m=$!"; done
+	sleep $moment; kill -9 $P1 $P2; wait;"""
 SCALE = float(os.environ.get("SOAK", "1"))
 CHOICE = Choice("535", "T4", kernel="debug", memory_mib=4096, cgpu=False)
 debug = pytest.mark.parametrize("vm", [pytest.param(CHOICE, id="the debug kernel")], indirect=True, scope="module")
@@ -34,26 +44,32 @@ def assert_nothing_left(vm: Any) -> None:
 @debug
 @pytest.mark.timeout(24 * 3600)
 def test_a_million_random_ioctls_are_harmless(vm: Any, record_property: Record) -> None:
-    """Wrong sizes, handles, pointers, nested wrappers; another seed for each 5,000."""
-    vm.run("check-leaks clear")
-    for seed in range(times(200)):
-        done = vm.run(f"python3 {PROGRAMS}/fuzz.py {1000 + seed} 5000", timeout=3600)
-        assert done.checked().stdout == "done\n"
+    """Wrong sizes, handles, pointers, nested wrappers, by programs that are killed after a thousand calls or so."""
+    total, calls, kills, started = times(1_000_000), 0, 0, time.monotonic()
+    vm.run("check-leaks clear").checked()
+    fuzzing.put(vm)
+    while calls < total:
+        more, killed = fuzzing.fuzz(vm, 1000 + calls, min(ROUND, total - calls), 2, timeout=3600)
+        calls, kills = calls + more, kills + killed
+        print(f"soak: {calls} random ioctls, {kills} kills in {time.monotonic() - started:.0f} s", flush=True)
     assert_nothing_left(vm)
-    record_property("figure", f"{5000 * times(200)} random ioctls without a report")
+    record_property("figure", f"{calls} random ioctls and {kills} kills without a report")
 
 
 @debug
 @pytest.mark.timeout(24 * 3600)
 def test_a_thousand_killed_processes_leave_nothing(vm: Any, record_property: Record) -> None:
-    """Two CUDA programs at a time, killed at any moment of their life."""
-    vm.run("check-leaks clear")
-    script = f"""for m in 1 2; do python3 {PROGRAMS}/everything.py > /dev/null 2>&1 & eval "P$m=$!"; done
-	sleep $((RANDOM % 20)).$((RANDOM % 9)); kill -9 $P1 $P2; wait; true"""
-    for _ in range(times(500)):
-        vm.run(script, timeout=600).checked()
+    """Two CUDA programs at a time, killed at a random moment of the life that such a program has in this machine."""
+    vm.run("check-leaks clear").checked()
+    life = vm.run(LIFE, timeout=900).checked().stdout
+    order, started, rounds = random.Random(9), time.monotonic(), times(500)
+    for done in range(0, rounds, KILLS_A_CALL):
+        moments = [order.uniform(0, float(life)) for _ in range(min(KILLS_A_CALL, rounds - done))]
+        words = " ".join(f"{moment:.2f}" for moment in moments)
+        vm.run(f"for moment in {words}; do {KILL} done", timeout=3600).checked()
+        print(f"soak: {2 * (done + len(moments))} kills in {time.monotonic() - started:.0f} s", flush=True)
     assert_nothing_left(vm)
-    record_property("figure", f"{2 * times(500)} kills without a trace")
+    record_property("figure", f"{2 * rounds} kills within {life.strip()} s of life without a trace")
 
 
 @debug
