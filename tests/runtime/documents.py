@@ -58,3 +58,27 @@ def document(
             "resources": {"devices": DOCKER_RULES + (rules or [])},
         },
     } | more
+
+
+def docker_cdi() -> dict[str, Any]:
+    """What Docker leaves of a CDI name, and from 29.2 of `--gpus` too: nodes and files of the spec, no hook of Docker's.
+
+    As Docker 26.1 writes it for `--device nvidia.com/gpu=all` with the spec of nvidia-ctk 1.20.2; the rest is cut away.
+    """
+    nodes = [("nvidia-uvm", 510, 0), ("nvidia-uvm-tools", 510, 1), ("nvidiactl", 195, 255), ("nvidia0", 195, 0)]
+    library = "/usr/lib/x86_64-linux-gnu/libcuda.so.535.261.03"
+    cdi_hook = {
+        "path": "/usr/bin/nvidia-cdi-hook",
+        "args": ["nvidia-cdi-hook", "update-ldcache", "--folder", "/usr/lib"],
+    }
+    given = document(
+        {"NVIDIA_CTK_LIBCUDA_DIR": "/usr/lib/x86_64-linux-gnu", "NVIDIA_VISIBLE_DEVICES": "void"},
+        devices=[node(f"/dev/{name}", major, minor) for name, major, minor in nodes],
+        rules=[DENY_ALL, *DOCKER_RULES, *(rule(major, minor) for _, major, minor in nodes)],
+        hooks={"prestart": [{"path": "/proc/1/exe", "args": ["libnetwork-setkey"]}], "createContainer": [cdi_hook]},
+    )
+    given["mounts"] += [
+        {"destination": library, "source": library, "options": ["ro", "nosuid", "nodev", "rbind", "rprivate"]},
+        {"destination": "/var/run/nvidia-container-devices/void", "source": "/dev/null", "options": ["ro", "bind"]},
+    ]
+    return given

@@ -11,7 +11,7 @@ from cgpu.core.errors import CgpuError, UnavailableError
 from cgpu.core.names import ENV_CONTAINER, ENV_DEV, ENV_DISABLE, ENV_HIGH_PRIO, ENV_VISIBLE_DEVICES, ENV_WEIGHT
 from cgpu.runtime.arguments import Call, parse
 from cgpu.runtime.create import STAND_IN, prepare
-from tests.runtime.documents import HOOK, document, node
+from tests.runtime.documents import HOOK, docker_cdi, document, node
 from tests.runtime.fakes import Machine
 
 ID = "0123456789abcdef" * 4
@@ -40,6 +40,21 @@ def test_the_documentations_container_gets_its_slice(machine: Machine) -> None:
     added = [(rule["major"], rule["minor"]) for rule in made["linux"]["resources"]["devices"] if "minor" in rule][1:]
     assert added == [(241, 1), (240, 0), (241, 0)]
     assert machine.log == ["0123456789ab: 6043 MiB of GPU 0"]
+
+
+def test_a_cdi_name_gives_the_card_and_its_nodes_go(machine: Machine) -> None:
+    given = docker_cdi()
+    given["process"]["env"] += [f"{name}={value}" for name, value in SHARE.items()]
+    made = prepare(call(), given, machine.tools)
+
+    assert made
+    assert machine.kernel.commands == ["create 0123456789ab gpu=0 mem=6043MiB weight=None highprio=False"]
+    assert made["linux"]["devices"] == []
+    assert [each for each in made["linux"]["resources"]["devices"] if each.get("major") in (195, 510)] == []
+    assert made["hooks"] == given["hooks"]
+    assert [mount["destination"] for mount in made["mounts"] if "libcuda" in mount["destination"]] == [
+        "/usr/lib/x86_64-linux-gnu/libcuda.so.535.261.03"
+    ]
 
 
 def test_a_note_says_whose_the_instance_is(machine: Machine) -> None:
