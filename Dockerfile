@@ -22,6 +22,9 @@ COPY --from=wheel /dist /dist
 RUN /opt/cgpu/bin/pip install --quiet --no-deps --no-index /dist/*.whl && rm -r /dist
 ENV PATH=/opt/cgpu/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin \
     PYTHONUNBUFFERED=1
+# the kernel module's sources: the device plugin builds them on nodes that have none built
+COPY kmod/abi /usr/src/cgpu_km/abi
+COPY kmod/COPYING kmod/Kbuild kmod/*.c kmod/*.h kmod/*.sh /usr/src/cgpu_km/
 LABEL org.opencontainers.image.title="cgpu" \
-      org.opencontainers.image.licenses="Apache-2.0"
+      org.opencontainers.image.licenses="Apache-2.0 AND GPL-2.0-only"
 CMD ["cgpu", "--help"]

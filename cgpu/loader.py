@@ -49,6 +49,15 @@ def run_program(argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
         raise UnavailableError(f"{argv[0]} is not installed; install it, or run this on the GPU's host") from error
 
 
+def chrooted(root: Path) -> Run:
+    """Runs the host's programs on the host's files, for a container that has them below `root`."""
+
+    def below(word: str) -> str:
+        return "/" if word == str(root) else word.replace(f"{root}/", "/")
+
+    return lambda argv: run_program(["chroot", str(root), *map(below, argv)])
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """What a machine has: versions are None where there is nothing."""
@@ -153,12 +162,18 @@ class Loader:
         found = []
         if self.source is None:
             found.append("there are no sources: no /usr/src/cgpu_km-* and no checkout; name them with --source")
-        if not (self.root / "lib/modules" / self.release / "build/Makefile").exists():
+        if not (self._headers() / "Makefile").exists():
             found.append(
                 f"the headers of Linux {self.release} are missing; install linux-headers-{self.release} "
                 f"(Debian, Ubuntu) or kernel-devel-{self.release} (RHEL, Alibaba Cloud Linux)"
             )
         return found
+
+    def _headers(self) -> Path:
+        """Where the link that every kernel's modules have leads to, as the host itself would follow it."""
+        link = self.root / "lib/modules" / self.release / "build"
+        target = link.readlink() if link.is_symlink() else Path("build")
+        return self.root / target.relative_to("/") if target.is_absolute() else link.parent / target
 
     def _load_obstacles(self) -> list[str]:
         loaded, wanted = self.loaded(), self.wanted()
@@ -187,7 +202,7 @@ class Loader:
         Raises UnavailableError with what is missing or with the compiler's last lines; then nothing has changed.
         """
         missing = [] if self.built() else self._build_obstacles()
-        missing += [f"{name} is missing; install it" for name in _BUILD_PROGRAMS if not shutil.which(name)]
+        missing += [f"{name} is missing; install it" for name in _BUILD_PROGRAMS if not self._has(name)]
         if missing or self.source is None:
             raise UnavailableError("; ".join(missing) or "there are no sources; name them with --source")
         work = self.root / "var/tmp/cgpu-build"
@@ -199,9 +214,12 @@ class Loader:
         finally:
             shutil.rmtree(work)
 
+    def _has(self, program: str) -> bool:
+        """Whether the host has a program, which is another question than whether this container has it."""
+        return self.run(["sh", "-c", f"command -v {program}"]).returncode == 0
+
     def _compile(self, work: Path) -> None:
-        headers = self.root / "lib/modules" / self.release / "build"
-        done = self.run(["make", "-s", "-C", str(headers), f"M={work}", "modules"])
+        done = self.run(["make", "-s", "-C", str(self._headers()), f"M={work}", "modules"])
         if done.returncode:
             raise UnavailableError(f"it does not compile for Linux {self.release}:\n{_tail(done.stdout + done.stderr)}")
 
@@ -276,6 +294,17 @@ class Loader:
     def _remove_all(self) -> None:
         for name in self.modules():
             self.run(["rmmod", name])
+
+    def ensure(self, parameters: Mapping[str, str]) -> str:
+        """Builds what is missing and loads it; returns the running version, whichever it is when one runs already.
+
+        Raises SettingError and UnavailableError as `build` and `load` do.
+        """
+        if running := self.loaded():
+            return running
+        if not any(name.split(".")[0] == self.core() for name in self.built()):
+            self.build()
+        return self.load(parameters)
 
     def upgrade(self) -> str:
         """Exchanges the running core for the built one, below running containers; returns the running version.

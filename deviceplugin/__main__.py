@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Final
 
 from aiohttp import web
@@ -14,11 +15,13 @@ from aiohttp import web
 from cgpu.cdi import CdiFolder
 from cgpu.core.errors import CgpuError, SettingError
 from cgpu.core.health import HealthBook
-from cgpu.gpus import NvmlGpus, SimulatedGpus
+from cgpu.driver import load_management_library
+from cgpu.gpus import Gpu, NvmlGpus, SimulatedGpus
 from cgpu.kube.client import KubeClient
 from cgpu.kube.events import EventRecorder
 from cgpu.kube.objects import NODES, PODS
 from cgpu.kube.reflector import Reflector
+from cgpu.loader import Loader, chrooted
 from cgpu.procfs import CgpuProc
 from cgpu.settings import read_settings
 from cgpu.telemetry import set_up_logging
@@ -26,6 +29,8 @@ from deviceplugin.events import BackgroundRecorder
 from deviceplugin.handover import Handover
 from deviceplugin.instances import Backends, Instances, NoInstances, SharedNodes, WithoutModule
 from deviceplugin.inventory import GpuSource, Inventory, Rules
+from deviceplugin.kernel import KernelInstances
+from deviceplugin.module import Module
 from deviceplugin.namespaces import Namespaces
 from deviceplugin.offer import RESOURCES
 from deviceplugin.options import Options
@@ -60,9 +65,11 @@ class Plugin:
         recorder = BackgroundRecorder(EventRecorder(client, PROGRAM, host=name), self.nodes, name)
         self.books = KubeletBooks(options.kubelet_root)
         self.records = Records(options.run_folder / "grants")
+        proc = CgpuProc(options.proc_root)
+        self.module = Module(proc, _loader(options), dict(word.split("=", 1) for word in options.module_parameters))
         self.backends = Backends(
             NoInstances() if options.simulate else SharedNodes(options.dev_root),
-            enforced or WithoutModule(CgpuProc(options.proc_root)),
+            enforced or (WithoutModule(proc) if options.simulate else _kernel(options, proc, self.module)),
         )
         cdi = CdiFolder(options.cdi_folder)
         listings = {resource: Listing(resource) for resource in RESOURCES}
@@ -98,7 +105,7 @@ class Plugin:
     def rows(self) -> tuple[list[GpuRow], list[InstanceRow]]:
         """Cards and instances now."""
         cards = self.inventory.serving.cards
-        instances = instance_rows(self.records, cards)
+        instances = instance_rows(self.records, cards, self.backends.rows())
         return gpu_rows(cards, self.pods.pods.values(), instances), instances
 
     async def run(self) -> None:
@@ -118,6 +125,7 @@ class Plugin:
             for watch in self._watches:
                 await watch.synced.wait()
             tasks.create_task(self.inventory.run())
+            tasks.create_task(self.module.keep(lambda: self.inventory.mode, self.inventory.wake.fire))
             tasks.create_task(self._reconciler.run())
             for server in self.servers.values():
                 tasks.create_task(server.run())
@@ -126,7 +134,41 @@ class Plugin:
 def _source(options: Options) -> GpuSource:
     if options.simulate is not None:
         return SimulatedGpus(options.simulate, options.node)
-    return NvmlGpus(HealthBook(options.ignored_xids), time.monotonic)
+    return HostNvml(NvmlGpus(HealthBook(options.ignored_xids), time.monotonic), options.host_root)
+
+
+class HostNvml:
+    """NVIDIA's library where it is, or the node's own where the pod was given none."""
+
+    def __init__(self, gpus: NvmlGpus, host_root: Path) -> None:
+        """`host_root`: where the node's own root folder is."""
+        self._gpus = gpus
+        self._host_root = host_root
+
+    def scan(self) -> tuple[Gpu, ...]:
+        """The cards now. Raises UnavailableError with the reason when there is none."""
+        load_management_library(self._host_root)
+        return self._gpus.scan()
+
+    def wait(self, timeout_s: float) -> None:
+        """Until they may have changed, at most `timeout_s`."""
+        self._gpus.wait(timeout_s)
+
+
+def _loader(options: Options) -> Loader | None:
+    """What loads the module: the host's programs on the host's files."""
+    if not options.load_module or options.simulate is not None:
+        return None
+    source = options.module_source if (options.module_source / "Kbuild").is_file() else None
+    if options.host_root == Path("/"):
+        return Loader(source)
+    return Loader(source, options.host_root, run=chrooted(options.host_root))
+
+
+def _kernel(options: Options, proc: CgpuProc, module: Module) -> KernelInstances:
+    return KernelInstances(
+        proc, module.problem, options.run_folder, proc_root=options.proc_root, host_root=options.host_root
+    )
 
 
 async def serve(options: Options) -> None:

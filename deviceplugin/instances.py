@@ -9,7 +9,7 @@ from cgpu.cdi import Edits, env_only, real_nodes
 from cgpu.core.errors import UnavailableError
 from cgpu.core.model import Card
 from cgpu.core.names import LABEL_SCHEDULE, Mode
-from cgpu.procfs import CgpuProc
+from cgpu.procfs import CgpuProc, Instance
 from deviceplugin.grants import ENFORCED, Grant
 
 
@@ -33,6 +33,9 @@ class Instances(Protocol):
 
     def edits(self, grant: Grant, env: Mapping[str, str], cards: Sequence[Card]) -> Edits:
         """What the container gets."""
+
+    def rows(self) -> tuple[Instance, ...]:
+        """What each instance has and uses, as the kernel counts it; none where nothing counts."""
 
 
 class NoInstances:
@@ -62,6 +65,10 @@ class NoInstances:
         """Environment only."""
         del grant, cards
         return env_only(env)
+
+    def rows(self) -> tuple[Instance, ...]:
+        """Nothing counts."""
+        return ()
 
 
 class SharedNodes(NoInstances):
@@ -119,6 +126,10 @@ class Backends:
     def existing(self) -> frozenset[str]:
         """Ids of all instances of ours on this node."""
         return self._shared.existing() | self._enforced.existing()
+
+    def rows(self) -> tuple[Instance, ...]:
+        """What each instance has and uses."""
+        return (*self._shared.rows(), *self._enforced.rows())
 
     def destroy(self, instance: str) -> None:
         """End an instance, whichever mode it is of. Raises UnavailableError while it is in use."""

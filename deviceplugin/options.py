@@ -25,6 +25,14 @@ def _as_value_error(parse: Callable[[str], T]) -> Callable[[str], T]:
     return read
 
 
+def _pairs(written: str) -> tuple[str, ...]:
+    words = names(written)
+    wrong = [word for word in words if "=" not in word or not word.partition("=")[0]]
+    if wrong:
+        raise ValueError(f"{wrong[0]!r} is no NAME=VALUE")
+    return words
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Shares the GPUs of one node between pods: registers aliyun.com/gpu-mem with the kubelet and hands shares out."""
@@ -51,5 +59,11 @@ class Options:
     run_folder: Path = setting("where grants and instances are recorded", path, Path("/run/cgpu"))
     proc_root: Path = setting("where procfs is mounted", path, Path("/proc"))
     dev_root: Path = setting("where the host's device nodes are", path, Path("/dev"))
+    host_root: Path = setting("where the node's own root folder is, with the driver's files", path, Path("/"))
+    load_module: bool = setting("load the kernel module when the node's mode needs it", boolean, False)
+    module_parameters: tuple[str, ...] = setting("parameters of the module, a comma list of NAME=VALUE", _pairs, ())
+    module_source: Path = setting(
+        "sources that the module is built from where it is not built", path, Path("/usr/src/cgpu_km")
+    )
     log_level: LogLevel = setting("what is logged", member(LogLevel), LogLevel.INFO)
     log_format: LogFormat = setting("how a log line looks", member(LogFormat), LogFormat.TEXT)

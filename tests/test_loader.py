@@ -10,7 +10,7 @@ import pytest
 
 from cgpu.cli import module as command
 from cgpu.core.errors import CgpuError, SettingError, UnavailableError
-from cgpu.loader import PARAMETERS, Loader
+from cgpu.loader import PARAMETERS, Loader, chrooted
 
 RELEASE = "6.1.0-9-amd64"
 KMOD = Path(__file__).parents[1] / "kmod"
@@ -334,3 +334,56 @@ def test_the_command_shows_everything_and_fails_while_it_does_not_run(
 def test_the_command_refuses_a_parameter_without_a_value(host: Host) -> None:
     with pytest.raises(CgpuError, match="'slice_ms': a parameter is NAME=VALUE"):
         command.main(["load", "slice_ms"])
+
+
+def test_what_is_built_already_is_only_loaded(host: Host) -> None:
+    assert host.loader.ensure({"slice_ms": "2"}) == "1.0.0"
+
+    assert host.made("make") == []
+    assert host.made("insmod") == ["cgpu_km.ko slice_ms=2", "cgpu_core_1_0_0.ko"]
+    assert host.loader.ensure({}) == "1.0.0"
+    assert len(host.made("insmod")) == 2
+
+
+def test_what_is_not_built_is_built_first(host: Host) -> None:
+    without_modules(host)
+    host.answers["make"] = (2, "", "error: no such thing")
+
+    with pytest.raises(UnavailableError, match="does not compile.*\n.*no such thing"):
+        host.loader.ensure({})
+
+
+def test_headers_are_where_the_hosts_own_link_leads(host: Host) -> None:
+    without_headers(host)
+    build = host.root / f"lib/modules/{RELEASE}/build"
+    build.rmdir()
+    build.symlink_to("/usr/src/headers")
+    host.write("usr/src/headers/Makefile", "")
+    host.answers["make"] = (2, "", "seen")
+
+    with pytest.raises(UnavailableError, match="seen"):
+        host.loader.build()
+    [words] = [call for call in host.calls if call[0] == "make"]
+    assert "headers" in words
+
+
+def test_a_program_that_the_host_lacks_is_named(host: Host) -> None:
+    host.answers["sh -c"] = (127, "", "")
+
+    with pytest.raises(UnavailableError, match="make is missing; install it; gcc is missing; install it"):
+        host.loader.build()
+
+
+def test_in_a_container_the_hosts_programs_run_on_the_hosts_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[list[str]] = []
+
+    def run(argv: Sequence[str], **_: object) -> "subprocess.CompletedProcess[str]":
+        calls.append(list(argv))
+        return subprocess.CompletedProcess(list(argv), 0, "", "")
+
+    monkeypatch.setattr("cgpu.loader.subprocess.run", run)
+    chrooted(Path("/host"))(["make", "-C", "/host/usr/src/h", "M=/host/var/tmp/b", "-b", "/host", "modules"])
+
+    assert calls == [["chroot", "/host", "make", "-C", "/usr/src/h", "M=/var/tmp/b", "-b", "/", "modules"]]

@@ -37,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     size.add_argument("--vm-nodes", type=int, metavar="N", help="N virtual machines with a T4 each, and a plain node")
     size.add_argument("--cards", type=Path, metavar="FILE", help="YAML: nodes, their labels and their cards")
     made.add_argument("--kubernetes", default=versions.KUBERNETES, metavar="VERSION", help="default %(default)s")
-    made.add_argument("--install", action="store_true", help="install the chart too, with simulated cards")
+    made.add_argument("--install", action="store_true", help="install the chart too")
     _verb(verbs, "demo", _demo, "the whole story: up, install, example pods, books, down")
     _verb(verbs, "image", _image, "build our container image, as an archive in the cache")
     _verb(verbs, "down", _down, "end it; nothing of it stays")

@@ -19,7 +19,8 @@ from cgpu.sandbox.progress import Say, step
 from cgpu.sandbox.versions import SUITE
 
 _INPUTS: Final = ("Dockerfile", "pyproject.toml", "requirements.lock", "README.md")
-_TREES: Final = ("cgpu", "deviceplugin", "extender")
+_TREES: Final = ("cgpu", "deviceplugin", "extender", "kmod/abi")
+_MODULE: Final = "kmod"
 _BASE_PACKAGES: Final = "ca-certificates,python3,python3-venv"
 _PIP_KEYS: Final = ("index-url", "extra-index-url", "trusted-host", "timeout", "cert", "proxy")
 _CERTIFICATES: Final = Path("/etc/ssl/certs")
@@ -44,6 +45,7 @@ def _input_files(project: Path) -> Iterator[Path]:
         for path in sorted((project / tree).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 yield path
+    yield from (path for path in sorted((project / _MODULE).iterdir()) if path.is_file())
 
 
 def build_image(cache: Path, project: Path, reference: str, work: Path, say: Say) -> None:

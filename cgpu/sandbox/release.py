@@ -21,8 +21,9 @@ _OFFER_S: Final = 120
 
 
 def install(sandbox: Sandbox, project: Path, say: Say, *settings: str) -> None:
-    """`helm upgrade --install` with simulated cards, then wait until every labelled node offers memory.
+    """`helm upgrade --install`, then wait until every node with cards offers memory.
 
+    Cards are simulated by the device plugin, or by the driver of the virtual machines where there are any.
     `settings`: further `key=value` for --set. Raises UnavailableError with what Helm or the nodes say.
     """
     with step(say, f"helm install {RELEASE}"):
@@ -37,8 +38,9 @@ def uninstall(sandbox: Sandbox, say: Say) -> None:
 
 
 def _values(sandbox: Sandbox, settings: Sequence[str]) -> list[str]:
+    cards = "devicePlugin.privileged=true" if sandbox.record.machines else "devicePlugin.simulate.enabled=true"
     ours = (
-        "devicePlugin.simulate.enabled=true",
+        cards,
         "scheduler.image.repository=localhost/kube-scheduler",
         f"scheduler.image.tag=v{sandbox.record.kubernetes}",
         "image.pullPolicy=Never",
@@ -59,7 +61,7 @@ def _helm(sandbox: Sandbox, *words: str) -> None:
 
 def wait_offered(sandbox: Sandbox) -> None:
     """Return once each node that the device plugin lists cards for offers them. Raises UnavailableError."""
-    wanted = set(sandbox.record.nodes)
+    wanted = set(sandbox.record.machines or sandbox.record.nodes)
     for node in sandbox.api.watch("/api/v1/nodes", time.monotonic() + _OFFER_S):
         listed = ANNOTATION_DEVICES in node["metadata"].get("annotations", {})
         if listed and int(node["status"].get("allocatable", {}).get(RESOURCE_MEM, 0)) > 0:

@@ -98,6 +98,24 @@ def test_no_container_is_privileged_unless_the_module_is_used(defaults: list[Man
         assert context["capabilities"] == {"drop": ["ALL"]}
 
 
+def test_a_privileged_plugin_loads_the_module_with_its_parameters() -> None:
+    values = ("devicePlugin.module.parameters.slice_ms=2", "devicePlugin.module.parameters.overcommit=1")
+    plugin = one(render("devicePlugin.privileged=true", *values), "DaemonSet", "ack-ai-installer-device-plugin")
+    container = plugin["spec"]["template"]["spec"]["containers"][0]
+
+    wanted = {"--host-root=/host", "--load-module", "--module-parameters=overcommit=1,slice_ms=2"}
+    assert wanted <= set(container["args"])
+    [host] = [row for row in container["volumeMounts"] if row["mountPath"] == "/host"]
+    assert host["mountPropagation"] == "HostToContainer"
+
+
+def test_a_module_that_somebody_else_loads_is_left_alone() -> None:
+    text = template("devicePlugin.privileged=true", "devicePlugin.module.load=false")
+
+    assert "--host-root=/host" in text
+    assert "--load-module" not in text
+
+
 def _contexts(manifests: list[Manifest]) -> list[dict[str, Any]]:
     return [found["securityContext"] for row in manifests for found in walk(row) if "securityContext" in found]
 
@@ -244,6 +262,9 @@ def test_the_policies_name_every_annotation_that_only_our_services_write(default
             ["defaultMode=cgpu", "devicePlugin.simulate.enabled=true"], "set defaultMode=share", id="nothing isolates"
         ),
         pytest.param(["defaultMode=core_mem"], "set devicePlugin.privileged=true", id="cannot mount for the host"),
+        pytest.param(
+            ["devicePlugin.privileged=true", "devicePlugin.module.parameters.speed=9"], "speed", id="no such parameter"
+        ),
     ],
 )
 def test_refused_values_say_which_and_why(values: list[str], want: str) -> None:

@@ -51,9 +51,9 @@ def test_equal_recipes_give_equal_archives(tmp_path: Path) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A checkout with one source file."""
+    """A checkout with one source file, and one of the module."""
     folder = tmp_path / "project"
-    for name in ("Dockerfile", "pyproject.toml", "requirements.lock", "README.md", "cgpu/a.py"):
+    for name in ("Dockerfile", "pyproject.toml", "requirements.lock", "README.md", "cgpu/a.py", "kmod/main.c"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
     return folder
@@ -64,6 +64,8 @@ def project(tmp_path: Path) -> Path:
     [
         pytest.param("cgpu/a.py", True, id="a source file"),
         pytest.param("cgpu/b.py", True, id="a new source file"),
+        pytest.param("kmod/main.c", True, id="the module's source"),
+        pytest.param("kmod/nvsim/main.c", False, id="the simulated driver's source"),
         pytest.param("Dockerfile", True, id="the Dockerfile"),
         pytest.param("requirements.lock", True, id="the lock file"),
         pytest.param("cgpu/__pycache__/a.pyc", False, id="compiled code"),
@@ -96,6 +98,7 @@ def test_what_docker_may_see_is_what_the_digest_covers() -> None:
         "cgpu",
         "deviceplugin",
         "extender",
+        "kmod",
     }
 
 

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shares that the kernel module enforces: an instance a container, its device nodes, and the driver's files beside them.
+
+An instance is noted in the run folder first, then made, then mounted, and ended in the opposite order: whoever finds the
+note can end it, however far its making came.
+"""
+
+import errno
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from cgpu.cdi import BindMount, Edits, virtual_nodes
+from cgpu.cgpufs import mount_cgpufs, unmount
+from cgpu.core.errors import UnavailableError
+from cgpu.core.memory import visible_bytes
+from cgpu.core.model import Card
+from cgpu.core.names import LABEL_SCHEDULE, Mode
+from cgpu.driver import driver_files, driver_version
+from cgpu.procfs import CgpuProc, Instance
+from deviceplugin.grants import Grant
+
+_RUNTIME: Final = "kubernetes"
+_BUSY_S: Final = 0.5
+_PAUSE_S: Final = 0.01
+_READ_ONLY: Final = ("ro", "nosuid", "nodev", "bind")
+
+
+class KernelInstances:
+    """Instances of the kernel module, as `deviceplugin.instances.Instances` wants them."""
+
+    def __init__(
+        self,
+        proc: CgpuProc,
+        problem: Callable[[Mode], str],
+        run: Path,
+        *,
+        proc_root: Path = Path("/proc"),
+        host_root: Path = Path("/"),
+        mount: Callable[[str, Path], None] = mount_cgpufs,
+        unmount: Callable[[Path], None] = unmount,
+    ) -> None:
+        """`run`: /run/cgpu; `host_root`: where the node's own root is, with the driver's files."""
+        self._proc = proc
+        self._problem = problem
+        self._run = run
+        self._proc_root = proc_root
+        self._host_root = host_root
+        self._mount = mount
+        self._unmount = unmount
+
+    def problem(self, mode: Mode) -> str:
+        """Why nothing can be made here in this mode, "" when it can."""
+        if mode is Mode.CORE_MEM:
+            return f"mode {mode} is not served by this version: label the node {LABEL_SCHEDULE}={Mode.CGPU} for memory alone"
+        return self._problem(mode)
+
+    def adopt(self, grant: Grant, cards: Sequence[Card]) -> bool:
+        """Whether the grant's instance is there; its sizes are the grant's afterwards.
+
+        Raises UnavailableError, for example when it uses more than it would have.
+        """
+        wanted = _sizes(grant, cards)
+        there = {row.gpu: row for row in self._proc.instances_of(grant.instance)}
+        if not self._note(grant.instance).exists() or there.keys() != wanted.keys():
+            return False
+        for minor, size in wanted.items():
+            if there[minor].mem != size:
+                self._proc.set_instance(minor, grant.instance, "memsize", size)
+        self._mount_nodes(grant.instance)
+        return True
+
+    def create(self, grant: Grant, cards: Sequence[Card]) -> None:
+        """Make the grant's instance on each of its cards. Raises UnavailableError; nothing stays then."""
+        if problem := self.problem(grant.mode):
+            raise UnavailableError(problem)
+        if self._note(grant.instance).exists() or self._proc.instances_of(grant.instance):
+            self.destroy(grant.instance)  # of other cards, or half-made
+        try:
+            self._write_note(grant)
+            for minor, size in _sizes(grant, cards).items():
+                self._proc.create(grant.instance, minor, size, highprio=grant.high_prio)
+            self._mount_nodes(grant.instance)
+        except UnavailableError:
+            with suppress(UnavailableError):
+                self.destroy(grant.instance)
+            raise
+
+    def destroy(self, instance: str) -> None:
+        """End an instance; one that is gone is no error. Raises UnavailableError while a container holds it."""
+        folder = self._run / instance
+        try:
+            self._unmount(folder)
+        except OSError as error:
+            raise UnavailableError(f"{folder} cannot be unmounted: {error.strerror}") from error
+        with suppress(OSError):
+            folder.rmdir()
+        self._destroy(instance)
+        self._note(instance).unlink(missing_ok=True)
+
+    def _destroy(self, instance: str) -> None:
+        """Nobody tells when the mounts of a container that has just ended are gone: a short while is tried."""
+        end = time.monotonic() + _BUSY_S
+        while self._proc.version() is not None and self._proc.instances_of(instance):
+            try:
+                self._proc.destroy(instance)
+            except UnavailableError as error:
+                if getattr(error.__cause__, "errno", None) != errno.EBUSY or time.monotonic() > end:
+                    raise
+                time.sleep(_PAUSE_S)
+
+    def existing(self) -> frozenset[str]:
+        """Ids of the instances that were made for pods."""
+        return frozenset(note.stem for note in self._run.glob("*.json") if _is_ours(note))
+
+    def rows(self) -> tuple[Instance, ...]:
+        """Every instance as the kernel counts it; none while the module is not there."""
+        try:
+            return self._proc.instances()
+        except UnavailableError:
+            return ()
+
+    def edits(self, grant: Grant, env: Mapping[str, str], cards: Sequence[Card]) -> Edits:
+        """The instance's nodes, the driver's files, and the environment."""
+        del cards
+        files = driver_files(self._host_root, driver_version(self._proc_root))
+        libraries = [BindMount(file.source, file.path, _READ_ONLY) for file in files]
+        devices = _numbers(self._proc.instances_of(grant.instance))
+        return virtual_nodes(env, self._run / grant.instance, devices, libraries)
+
+    def _mount_nodes(self, instance: str) -> None:
+        folder = self._run / instance
+        if os.path.ismount(folder):
+            return
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._mount(instance, folder)
+        except OSError as error:
+            raise UnavailableError(
+                f"cgpufs of {instance} cannot be mounted on {folder}: {error.strerror}:"
+                " the plugin's pod must be privileged (devicePlugin.privileged of the chart)"
+            ) from error
+
+    def _note(self, instance: str) -> Path:
+        return self._run / f"{instance}.json"
+
+    def _write_note(self, grant: Grant) -> None:
+        document = {
+            "runtime": _RUNTIME,
+            "containers": [grant.container],
+            "namespace": grant.namespace,
+            "pod": grant.pod,
+            "podUID": grant.pod_uid,
+        }
+        temporary = self._run / f".{grant.instance}.tmp"
+        try:
+            self._run.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(json.dumps(document))
+            temporary.replace(self._note(grant.instance))
+        except OSError as error:
+            raise UnavailableError(f"{self._note(grant.instance)} cannot be written: {error.strerror}") from error
+
+
+def _sizes(grant: Grant, cards: Sequence[Card]) -> dict[int, int]:
+    """Bytes by NVIDIA minor."""
+    used = (card for card in cards if card.uuid in grant.shares)
+    return {card.minor: visible_bytes(card.mem_mib, grant.shares[card.uuid].mem, card.units) for card in used}
+
+
+def _numbers(rows: Sequence[Instance]) -> dict[str, tuple[int, int]]:
+    """Node name → the numbers of the virtual device, for the device cgroup."""
+    found = {f"nvidia{row.gpu}": row.dev for row in rows}
+    for row in rows:
+        found |= {"nvidiactl": row.ctl, "nvidia-uvm": row.uvm}
+    return found
+
+
+def _is_ours(note: Path) -> bool:
+    try:
+        owner: Any = json.loads(note.read_bytes())
+    except (OSError, ValueError):
+        return False  # being made by another, who writes whole files
+    return isinstance(owner, dict) and owner.get("runtime") == _RUNTIME
