@@ -105,6 +105,19 @@ def test_a_mounted_instance_stays_and_the_module_too(vm: Machine) -> None:
     assert ("KEPT" in text, "HELD" in text, SHARE in text.splitlines()) == (True, True, False), text
 
 
+def test_a_gpus_thread_sleeps_while_no_instance_has_work(vm: Machine) -> None:
+    """Instances exist, and a process of one has a device open: between two looks nothing has woken the thread up."""
+    text = output(
+        vm,
+        f"""{PREPARE} echo "create {SHARE} gpu=0 mem={MIB}" > inst_ctl {MOUNTED}
+exec 3<> /run/cgpu/{SHARE}/nvidiactl
+turns() {{ awk '/ctxt/ {{ n += $2 }} END {{ print n }}' /proc/$(pgrep -x cgpu/0)/status; }}
+for try in 1 2 3 4 5 6 7 8 9 10; do before=$(turns); sleep 1; [ $(turns) = $before ] && break; done
+echo "woken $(($(turns) - before)) times"; exec 3>&-; {LEAVE}""",
+    )
+    assert "woken 0 times" in text
+
+
 def test_weights_choose_policy_2_until_somebody_writes_one(vm: Machine) -> None:
     text = output(
         vm,
