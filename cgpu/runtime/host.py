@@ -69,7 +69,7 @@ def driver_version(proc: Path) -> str:
 
 
 def parse_cards(listed: str, minors: Mapping[str, int]) -> tuple[HostGpu, ...]:
-    """The cards in nvidia-smi's answer to `QUERY`; `minors`: number of the node by PCI address. Raises UnavailableError."""
+    """The cards in nvidia-smi's answer to `QUERY`; `minors`: number of the node by PCI address and by UUID. Raises UnavailableError."""
     try:
         return tuple(_card(line, minors) for line in listed.splitlines() if line.strip())
     except (ValueError, KeyError) as error:
@@ -78,7 +78,8 @@ def parse_cards(listed: str, minors: Mapping[str, int]) -> tuple[HostGpu, ...]:
 
 def _card(line: str, minors: Mapping[str, int]) -> HostGpu:
     index, address, uuid, total = (part.strip() for part in line.split(","))
-    return HostGpu(int(index), minors[address.lower()[-12:]], uuid, int(total))
+    place = address.lower()[-12:]
+    return HostGpu(int(index), minors[place if place in minors else uuid], uuid, int(total))
 
 
 def scan_cards(proc: Path) -> tuple[HostGpu, ...]:
@@ -96,13 +97,17 @@ def scan_cards(proc: Path) -> tuple[HostGpu, ...]:
 
 
 def _minors(proc: Path) -> dict[str, int]:
-    """Number of /dev/nvidia<minor> by PCI address; the driver's own list has it, nvidia-smi does not."""
-    found = {}
+    """Number of /dev/nvidia<minor> by PCI address and by UUID; the driver's own list has it, nvidia-smi does not.
+
+    By both, since nvidia-smi of branch 550 can leave the address out.
+    """
+    found: dict[str, int] = {}
     for card in (proc / "driver/nvidia/gpus").iterdir():
-        for line in (card / "information").read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name.strip() == "Device Minor":
-                found[card.name.lower()[-12:]] = int(value)
+        lines = (line.partition(":") for line in (card / "information").read_text().splitlines())
+        facts = {name.strip(): value.strip() for name, _, value in lines}
+        if "Device Minor" in facts:
+            minor = int(facts["Device Minor"])
+            found |= {card.name.lower()[-12:]: minor, facts.get("GPU UUID", ""): minor}
     return found
 
 

@@ -111,6 +111,12 @@ def test_the_number_of_a_node_comes_from_the_driver(
     assert scan_cards(paths.proc) == (HostGpu(0, 3, "GPU-a", 15109),)
 
 
+def test_a_card_whose_address_is_not_told_is_known_by_its_uuid() -> None:
+    assert parse_cards("0, [Not Found], GPU-a, 15109\n", {"0000:1e:00.0": 3, "GPU-a": 3}) == (
+        HostGpu(0, 3, "GPU-a", 15109),
+    )
+
+
 def test_majors_of_the_driver(tmp_path: Path) -> None:
     (tmp_path / "devices").write_text(
         "Character devices:\n  1 mem\n195 nvidia-frontend\n509 cgpu\n508 cgpu-ctl\n510 nvidia-uvm\n\nBlock devices:\n"
