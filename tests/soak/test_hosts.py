@@ -21,7 +21,7 @@ def test_containerds_own_client(vm: Machine) -> None:
         f"""{CHAIN}
 ctr images import /opt/images/busybox.tar > /dev/null
 printf '#!/bin/sh\\necho called > /tmp/called\\n' > /usr/local/bin/nvidia-container-cli; chmod 755 /usr/local/bin/nvidia-container-cli
-run="ctr run --rm --runc-binary $WRAPPER $(echo $SHARE | sed 's/-e /--env /g')"
+run="ctr run --rm --runc-binary $WRAPPER ${{SHARE//-e /--env }}"
 image=docker.io/library/busybox:latest
 $run --gpus 0 --cgroup /system.slice:docker:web $image web $SEES
 below crun $run --env NVIDIA_VISIBLE_DEVICES=0 $image web $SEES
