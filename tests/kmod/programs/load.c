@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A CUDA program whose load can be told: reads commands from its standard
- * input, one a line, and answers each by a line.
+ * input, one a line, and answers each by a line. Its argument, if any, is how
+ * many microseconds a row of short kernels lasts.
  *
  *   work PATTERN MODE STREAMS   kernels of these lengths in turn (microseconds, commas), over and over;
  *                               MODE: queued (two rows of them in flight), waited (each is waited for),
@@ -24,7 +25,7 @@
 
 #define MOST_STREAMS	8
 #define MOST_KERNELS	512
-#define ROW_US		16000	/* a row of short kernels lasts about so long */
+#define ROW_US		16000	/* a row of short kernels lasts about so long, unless told otherwise */
 
 static const char ptx[] =
 	".version 6.0\n.target sm_60\n.address_size 64\n"
@@ -44,6 +45,7 @@ static struct {
 	int kernels, streams, next;
 } load;
 
+static uint64_t row_ns = ROW_US * 1000ull;
 static void *cuda, *function, *streams[MOST_STREAMS], *events[2], *graph;
 static uint64_t out;
 
@@ -173,7 +175,7 @@ static void set_pattern(char *words)
 	load.kernels = n;
 	if (load.mode != QUEUED && load.mode != GRAPH)
 		return;
-	for (i = n; i < MOST_KERNELS && sum < ROW_US * 1000ull; i++) {
+	for (i = n; i < MOST_KERNELS && sum < row_ns; i++) {
 		load.ns[i] = load.ns[i % n];
 		sum += load.ns[i];
 		load.kernels = i + 1;
@@ -247,10 +249,12 @@ static bool has_command(void)
 	return poll(&in, 1, load.works ? 0 : -1) > 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	char line[8192];
 
+	if (argc > 1)
+		row_ns = strtoull(argv[1], NULL, 10) * 1000;
 	setvbuf(stdin, NULL, _IONBF, 0);
 	open_cuda();
 	printf("ready\n");

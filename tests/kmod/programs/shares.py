@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures shares in the guest: instances with a load program each, cases from a file, one JSON line a case.
 
-shares.py LOAD CASES    # the load program, and a file with a JSON list of cases
+shares.py LOAD CASES    # the load program with its argument, and a file with a JSON list of cases
 
 A case: `{"policy": 1, "seconds": 5, "loads": [{"weight": 1, "highprio": 0, "work": "work 1000 queued 1"}, ...]}`; a load
-without `work` exists and rests. The answer: `{"busy": [ns, ...], "told": [ns, ...], "wall": ns, "switches": [...]}` where
-`busy` is what the simulated engine counted and `told` what the module says.
+without `work` exists and rests. With `before`, the loads work under those settings first, and are measured under their own.
+The answer: `{"busy": [ns, ...], "told": [ns, ...], "wall": ns, "waits": [ns, ...], "turns": n, "free": weight}` where
+`busy` is what the simulated engine counted, `told` what the module says, and `turns` how often the GPU changed hands.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 PROC = Path("/proc/cgpu_km")
+TRACING = Path("/sys/kernel/debug/tracing")
 MIB = 1 << 20
 
 
@@ -33,7 +35,8 @@ class Loads:
         self.running: list[subprocess.Popen[str]] = []
 
     def need(self, count: int) -> None:
-        """Starts what is missing; all start at once."""
+        """Ends what is too much, starts what is missing; all start at once."""
+        self.stop(count)
         fresh = range(len(self.running), count)
         for number in fresh:
             self.running.append(self.start(instance(number)))
@@ -42,7 +45,7 @@ class Loads:
 
     def start(self, name: str) -> subprocess.Popen[str]:
         """One program, whose nodes are those of the instance."""
-        (PROC / "inst_ctl").write_text(f"create {name} gpu=0 mem={512 * MIB}\n")
+        (PROC / "inst_ctl").write_text(f"create {name} gpu=0 mem={256 * MIB} weight=1\n")
         folder = Path("/run/cgpu") / name
         folder.mkdir(parents=True, exist_ok=True)
         subprocess.run(["mount", "-t", "cgpufs", "-o", f"id={name}", "cgpu", str(folder)], check=True)
@@ -74,13 +77,15 @@ class Loads:
         for number in range(len(self.running)):
             self.hear(number)
 
-    def stop(self) -> None:
-        """Ends everything and removes the instances."""
-        for process in self.running:
+    def stop(self, keep: int = 0) -> None:
+        """Ends all but the first and removes their instances."""
+        for process in self.running[keep:]:
             with contextlib.suppress(OSError):
                 process.kill()
             process.wait()
-        for number in range(len(self.running)):
+        last = len(self.running)
+        del self.running[keep:]
+        for number in range(keep, last):
             subprocess.run(["umount", f"/run/cgpu/{instance(number)}"], check=True)
             (PROC / "inst_ctl").write_text(f"destroy {instance(number)}\n")
 
@@ -104,16 +109,16 @@ class Loads:
         return [words[instance(number)] for number in range(len(self.running))]
 
 
-def configure(loads: Loads, case: dict[str, Any]) -> None:
-    """Policy, weights and classes of a case; weights shrink before others grow."""
-    (PROC / "0/policy").write_text(f"{case['policy']}\n")
-    wanted = [load.get("weight", 1) for load in case["loads"]] + [1] * (len(loads.running) - len(case["loads"]))
+def configure(loads: Loads, settings: dict[str, Any]) -> None:
+    """Policy, ratio, weights and classes; weights shrink before others grow."""
+    (PROC / "0/policy").write_text(f"{settings['policy']}\n")
+    (PROC / "0/prio_ratio").write_text(f"{settings.get('prio_ratio', 80)}\n")
+    wanted = [load.get("weight", 1) for load in settings["loads"]]
     for _ in range(2):
         for number, weight in enumerate(wanted):
             with contextlib.suppress(OSError):
                 (PROC / "0" / instance(number) / "weight").write_text(f"{weight}\n")
-    for number in range(len(loads.running)):
-        load = case["loads"][number] if number < len(case["loads"]) else {}
+    for number, load in enumerate(settings["loads"]):
         (PROC / "0" / instance(number) / "highprio").write_text(f"{load.get('highprio', 0)}\n")
     for number, weight in enumerate(wanted):
         found = int((PROC / "0" / instance(number) / "weight").read_text())
@@ -121,27 +126,58 @@ def configure(loads: Loads, case: dict[str, Any]) -> None:
             raise SystemExit(f"{instance(number)} has weight {found} instead of {weight}")
 
 
-def delta(after: list[int], before: list[int], count: int) -> list[int]:
-    """What was added, for the first instances."""
-    return [late - early for late, early in zip(after, before, strict=True)][:count]
+def need(loads: Loads, case: dict[str, Any]) -> None:
+    """The instances of a case and no others, on a GPU of its size."""
+    size, most = PROC / "0/max_inst", case.get("max_inst", 20)
+    if int(size.read_text()) != most:
+        loads.stop()
+        size.write_text(f"{most}\n")
+    loads.need(len(case["loads"]))
+
+
+def count_turns() -> None:
+    """Counts from now on how often the GPU is given to an instance."""
+    (TRACING / "kprobe_events").write_text("p:turns cgpu_watch_begin\n")
+    (TRACING / "events/kprobes/turns/enable").write_text("1\n")
+
+
+def stop_counting() -> None:
+    """The probe goes."""
+    (TRACING / "events/kprobes/turns/enable").write_text("0\n")
+    (TRACING / "kprobe_events").write_text("\n")
+
+
+def turns() -> int:
+    """How often it was given so far."""
+    return int((TRACING / "kprobe_profile").read_text().split()[1])
+
+
+def delta(after: list[int], before: list[int]) -> list[int]:
+    """What was added."""
+    return [late - early for late, early in zip(after, before, strict=True)]
 
 
 def measure(loads: Loads, case: dict[str, Any]) -> dict[str, Any]:
     """Runs one case."""
-    count = len(case["loads"])
-    configure(loads, case)
+    settle = case.get("settle", 0.5)
+    configure(loads, case.get("before", case))
     loads.tell([load.get("work", "rest") for load in case["loads"]])
-    time.sleep(case.get("settle", 0.5))
-    busy, told, began = loads.busy(), loads.told(), time.monotonic_ns()
+    time.sleep(settle)
+    if "before" in case:
+        configure(loads, case)
+        time.sleep(settle)
+    busy, told, given, began = loads.busy(), loads.told(), turns(), time.monotonic_ns()
     waits = wake(loads, case) if "wake" in case else []
     time.sleep(max(0.0, case["seconds"] - (time.monotonic_ns() - began) / 1e9))
-    after, said, ended = loads.busy(), loads.told(), time.monotonic_ns()
+    after, said, taken, ended = loads.busy(), loads.told(), turns(), time.monotonic_ns()
     loads.tell([])
     return {
-        "busy": delta(after, busy, count),
-        "told": delta(said, told, count),
+        "busy": delta(after, busy),
+        "told": delta(said, told),
         "wall": ended - began,
         "waits": waits,
+        "turns": taken - given,
+        "free": int((PROC / "0/free_weight").read_text()),
     }
 
 
@@ -160,12 +196,15 @@ def main() -> None:
     """Runs all cases."""
     cases = json.loads(Path(sys.argv[2]).read_text())
     loads = Loads(sys.argv[1])
+    count_turns()
     try:
         for case in cases:
-            loads.need(len(case["loads"]))
+            need(loads, case)
             print(json.dumps(measure(loads, case)), flush=True)
     finally:
         loads.stop()
+        stop_counting()
+        (PROC / "0/max_inst").write_text("20\n")
 
 
 if __name__ == "__main__":
