@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * unmap SECONDS: takes away, from a second thread, the page in which the module
- * keeps the arguments of the calls that the first thread makes.
+ * keeps the arguments of the calls that the first thread makes. Whoever takes it
+ * away all the time keeps it from being mapped, so that no call ever begins;
+ * hence it is looked for anew, and left alone for a while of varying length.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -25,12 +27,16 @@ static unsigned long find_page(unsigned long *end)
 
 static void *take_away(void *unused)
 {
-	unsigned long at = 0, end = 0;
+	unsigned long at, end = 0;
+	unsigned int turn;
 
-	while (!at)
+	for (turn = 0;; turn++) {
 		at = find_page(&end);
-	for (;;)
-		munmap((void *)at, end - at);
+		for (volatile unsigned int wait = turn % 64 * 256; wait; wait--)
+			;
+		if (at)
+			munmap((void *)at, end - at);
+	}
 	return unused;
 }
 
@@ -45,8 +51,9 @@ int main(int argc, char **argv)
 	while (time(NULL) < end) {
 		uint32_t handle = 0xbad00000;
 
-		if (!rm_memory(&rm, &handle, MIB))
-			rm_free(&rm, handle);
+		/* Freed in any case: the free of the turn before may have failed. */
+		rm_memory(&rm, &handle, MIB);
+		rm_free(&rm, handle);
 	}
 	return 0;
 }
