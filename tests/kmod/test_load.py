@@ -43,7 +43,9 @@ def fake_root(tmp_path: Path, *sources: str) -> Loader:
     (source / "Kbuild").write_text(f"obj-m := {objects}\n")
     (source / "cgpu.h").write_text('#define CGPU_VERSION "1.0.0"\n')
     (tmp_path / "lib/modules" / kernel.release).mkdir(parents=True)
-    (tmp_path / "lib/modules" / kernel.release / "build").symlink_to(kernel.headers)
+    (tmp_path / "usr/src").mkdir(parents=True)
+    (tmp_path / "usr/src/linux-headers").symlink_to(kernel.headers)
+    (tmp_path / "lib/modules" / kernel.release / "build").symlink_to("/usr/src/linux-headers")
     return Loader(source, tmp_path, kernel.release)
 
 
