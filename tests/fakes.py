@@ -24,6 +24,7 @@ from cgpu.kubelet import deviceplugin_pb2 as dp
 from cgpu.kubelet import deviceplugin_pb2_grpc as dp_grpc
 from cgpu.kubelet import podresources_pb2 as pr
 from cgpu.kubelet import podresources_pb2_grpc as pr_grpc
+from cgpu.procfs import Instance
 from deviceplugin.grants import Grant
 
 Wire = dict[str, Any]
@@ -386,7 +387,11 @@ class FolderInstances:
     def edits(self, grant: Grant, env: Mapping[str, str], cards: Sequence[Card]) -> Edits:
         return env_only(env)
 
-    def rows(self) -> list[Wire]:
+    def rows(self) -> tuple[Instance, ...]:
+        """Nothing counts here."""
+        return ()
+
+    def made(self) -> list[Wire]:
         """What exists, in the order of pods and containers."""
         rows = [json.loads(path.read_text()) for path in self.folder.iterdir()]
         return sorted(rows, key=lambda row: (row["pod"], row["container"]))

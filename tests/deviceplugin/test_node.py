@@ -221,13 +221,13 @@ async def test_instances_follow_their_pods(node: Bench) -> None:
     await node.kubelet.admit(pod)
     for name in ("init0", "side0", "app0"):
         await node.kubelet.run_container(pod, name)
-        seen.append([(row["container"], row["mem"]) for row in module.rows()])
+        seen.append([(row["container"], row["mem"]) for row in module.made()])
 
     assert seen == [[("init0", [8])], [("side0", [2])], [("app0", [3]), ("side0", [2])]]
 
     node.kubelet.remove(pod)
     node.api.delete_pod("p")
-    await until(lambda: module.rows() == [])
+    await until(lambda: module.made() == [])
     assert list(node.plugin.records) == []
     assert list((node.folder / "cdi").glob("*.json")) == []
 
@@ -262,11 +262,11 @@ async def test_an_instance_in_use_stays_until_it_is_free(node: Bench) -> None:
     node.api.delete_pod("p")
     turns = node.kubelet.lists
     await until(lambda: node.kubelet.lists > turns)
-    assert [row["container"] for row in module.rows()] == ["app0"]
+    assert [row["container"] for row in module.made()] == ["app0"]
 
     module.busy = set()
     await reconciler(node).turn()
-    assert module.rows() == []
+    assert module.made() == []
 
 
 async def test_leftovers_of_a_killed_plugin_are_removed(node: Bench) -> None:
