@@ -9,7 +9,7 @@ UV := $(CGPU_CACHE)/uv-0.13.9/bin/uv
 COMPILE := $(UV) pip compile -q pyproject.toml --extra sandbox --generate-hashes --no-emit-index-url --no-annotate --no-header --python-version 3.11
 PYTEST := $(PY) -m pytest
 
-.PHONY: help venv check test soak demo demo-docker cluster-up cluster-down proto image bench lock vm-run vm-shell clean
+.PHONY: help venv check test soak demo demo-node demo-docker cluster-up cluster-down proto image bench lock vm-run vm-shell clean
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
@@ -38,6 +38,9 @@ soak: venv ## what takes longer: full products, churn, fuzzing; prints its figur
 
 demo: venv ## a real Kubernetes with simulated cards, our chart, pods sharing cards
 	@.venv/bin/cgpu sandbox demo
+
+demo-node: venv ## a node with the kernel module in a VM: two pods share one simulated T4, each held to its part
+	@.venv/bin/cgpu sandbox demo-node
 
 demo-docker: venv ## the documentation's two containers in a real Docker, on the simulated driver in a VM
 	@TOTAL_MIB=15109 $(PY) -m tests.vm.run tests/docker/demo.sh && echo "demo: ok"

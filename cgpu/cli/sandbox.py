@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from cgpu.core.errors import SettingError
-from cgpu.sandbox import demo, images, release, versions
+from cgpu.sandbox import demo, demo_node, images, release, versions
 from cgpu.sandbox.lifecycle import Plan, down, up
 from cgpu.sandbox.machines import MachineNode
 from cgpu.sandbox.progress import Say, cache_folder
@@ -39,6 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument("--kubernetes", default=versions.KUBERNETES, metavar="VERSION", help="default %(default)s")
     made.add_argument("--install", action="store_true", help="install the chart too")
     _verb(verbs, "demo", _demo, "the whole story: up, install, example pods, books, down")
+    _verb(verbs, "demo-node", _demo_node, "true limits: a virtual machine, the kernel module, two pods on one card")
     _verb(verbs, "image", _image, "build our container image, as an archive in the cache")
     _verb(verbs, "down", _down, "end it; nothing of it stays")
     _verb(verbs, "status", _status, "what runs")
@@ -81,6 +82,12 @@ def _demo(options: argparse.Namespace) -> int:
     given: Path | None = options.state
     project = _project()
     return demo.run((given or project / ".cluster-demo").resolve(), project, _say())
+
+
+def _demo_node(options: argparse.Namespace) -> int:
+    given: Path | None = options.state
+    project = _project()
+    return demo_node.run((given or project / ".cluster-demo").resolve(), project, _say())
 
 
 def _image(_: argparse.Namespace) -> int:

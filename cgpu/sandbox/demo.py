@@ -8,7 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NoReturn
@@ -19,8 +19,9 @@ from cgpu.sandbox.lifecycle import Plan, down, up
 from cgpu.sandbox.progress import Say
 from cgpu.sandbox.release import NAMESPACE, install, uninstall
 from cgpu.sandbox.sandbox import Sandbox
-from cgpu.sandbox.spec import default_nodes
+from cgpu.sandbox.spec import NodeSpec, default_nodes
 
+Story = Callable[[Sandbox, Path, Say], None]
 _PODS_S: Final = 120
 _RUNNING: Final = ("single", "equal-a", "equal-b", "two-containers", "two-cards", "init-and-sidecar")
 _WAITING: Final = "too-large"
@@ -43,18 +44,24 @@ class Teller:
         tools = [str(sandbox.programs["kubectl"].parent), sysconfig.get_path("scripts"), os.environ.get("PATH", "")]
         self._environment = {**os.environ, "KUBECONFIG": str(sandbox.kubeconfig), "PATH": ":".join(tools)}
 
-    def ask(self, line: str) -> str:
-        """Output of a command. Raises UnavailableError when it fails."""
+    def ask(self, line: str, text: str = "") -> str:
+        """Output of a command that reads `text`. Raises UnavailableError when it fails."""
         words = shlex.split(line)
-        done = subprocess.run(words, env=self._environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(words, env=self._environment, input=text, capture_output=True, text=True, check=False)
         if done.returncode:
             raise UnavailableError(f"`{line}` failed with {done.returncode}: {(done.stderr or done.stdout).strip()}")
         return done.stdout.rstrip()
 
-    def show(self, line: str, only: str = "") -> None:
-        """Type a command and show its output, or the lines of it that hold `only`."""
-        print(f"\n$ {line}{f' | grep {only}' if only else ''}")
-        print("\n".join(row for row in self.ask(line).splitlines() if only in row), flush=True)
+    def show(self, line: str, only: str = "", *, wanted: str = "", reads: Path | None = None) -> None:
+        """Type a command and show its output, or the lines of it that hold `only`; `reads`: its standard input.
+
+        Raises UnavailableError when it fails or its output lacks `wanted`.
+        """
+        print(f"\n$ {line}{f' < {reads}' if reads else ''}{f' | grep {only}' if only else ''}")
+        said = self.ask(line, reads.read_text() if reads else "")
+        print("\n".join(row for row in said.splitlines() if only in row), flush=True)
+        if wanted not in said:
+            raise UnavailableError(f"`{line}` does not say {wanted!r}")
 
     def heading(self, text: str) -> None:
         """What comes next."""
@@ -63,11 +70,16 @@ class Teller:
 
 def run(state: Path, project: Path, say: Say) -> int:
     """Tell the story; its sandbox is gone afterwards, whatever happened. Exit status 0 after `demo: ok`."""
+    return told(state, default_nodes(2), project, say, _tell)
+
+
+def told(state: Path, nodes: tuple[NodeSpec, ...], project: Path, say: Say, story: Story) -> int:
+    """A story with a sandbox of these nodes, which is gone afterwards; the exit status."""
     try:
         with _stoppable():
             try:
-                sandbox = up(Plan(state, default_nodes(2), project=project), say)
-                _tell(sandbox, project, say)
+                sandbox = up(Plan(state, nodes, project=project), say)
+                story(sandbox, project, say)
             finally:
                 down(state, say)
     except CgpuError as error:
