@@ -31,6 +31,7 @@ def _tell(sandbox: Sandbox, project: Path, say: Say) -> None:
     teller.show(f"kubectl apply -f {project / _EXAMPLES / 'six-and-eight.yaml'}")
     pods = " ".join(f"pod/{name}" for name in _SHOWN)
     teller.ask(f"kubectl wait --for=condition=Ready --timeout={_PODS_S}s {pods}")
+    teller.show("kubectl inspect cgpu")
     teller.show("kubectl inspect cgpu -d")
     teller.heading("NVIDIA's own nvidia-smi in each of them shows its part")
     for pod, size in _SHOWN.items():
