@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver's user space on this host, for pods: which version runs, and its files.
+"""The driver's user space on this host, for pods.
 
 Files of the driver end in its version; programs ask for shorter names, which are links. The host's root is a parameter:
 in a pod it lies below a folder, and links there mean what they mean to the host.
@@ -25,15 +25,6 @@ class DriverFile(NamedTuple):
 
     source: str
     path: str
-
-
-def driver_version(proc: Path) -> str:
-    """Such as 535.261.03: the first word of the driver's line that is a version; "" when no driver is loaded."""
-    try:
-        words = (proc / "driver/nvidia/version").read_text().split()
-    except OSError:
-        return ""
-    return next((word for word in words if word[:1].isdigit() and "." in word), "")
 
 
 def driver_files(root: Path, version: str) -> tuple[DriverFile, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/proc/cgpu_km, the kernel module's interface: read and written here and nowhere else.
+"""/proc/cgpu_km, the kernel module's interface, and the driver's version beside it: read and written here and nowhere else.
 
 The root is a parameter: tests build the tree in a folder. Refusals of the kernel become errors that name the command
 and say what the number means.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 
 from cgpu.core.errors import UnavailableError
 from cgpu.core.light import TYPE_CHECKING, NamedTuple
@@ -22,6 +23,7 @@ FOLDER: Final = "cgpu_km"
 _NUMBERS: Final = ("gpu", "inst", "mem", "used", "weight", "highprio", "busy_ns", "oom")
 _DEVICES: Final = ("dev", "ctl", "uvm")
 _ID_LENGTH: Final = 12
+_PAUSE_S: Final = 0.01
 _HEX: Final = "0123456789abcdef"
 _MEANINGS: Final[dict[int, str]] = {
     errno.EINVAL: "the module refuses a value; its log (dmesg) names it",
@@ -69,6 +71,15 @@ def _device(text: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
+def driver_version(proc: Path) -> str:
+    """Such as 535.261.03: the first word of the driver's line that is a version; "" when no driver is loaded."""
+    try:
+        words = (proc / "driver/nvidia/version").read_text().split()
+    except OSError:
+        return ""
+    return next((word for word in words if word[:1].isdigit() and "." in word), "")
+
+
 class CgpuProc:
     """The tree under `root`/cgpu_km."""
 
@@ -112,6 +123,21 @@ class CgpuProc:
     def destroy(self, id_: str) -> None:
         """End an instance on all its GPUs. Raises UnavailableError, for example while a process holds its devices."""
         self._write(self.path / "inst_ctl", f"destroy {id_}")
+
+    def end(self, id_: str, within_s: float) -> None:
+        """Destroy an instance as soon as nothing holds it; none, or no module, is no error.
+
+        Nobody tells when the mounts of a container that has just ended are gone, so it is tried for `within_s`. Raises
+        UnavailableError as `destroy` does.
+        """
+        deadline = time.monotonic() + within_s
+        while self.version() is not None and self.instances_of(id_):
+            try:
+                self.destroy(id_)
+            except UnavailableError as error:
+                if getattr(error.__cause__, "errno", None) != errno.EBUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(_PAUSE_S)
 
     def get_gpu(self, gpu: int, name: str) -> int:
         """A number of one GPU: policy, max_inst, free_weight, prio_ratio, major. Raises UnavailableError."""

@@ -5,10 +5,8 @@ An instance is noted in the run folder first, then made, then mounted, and ended
 note can end it, however far its making came.
 """
 
-import errno
 import json
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,13 +18,12 @@ from cgpu.core.errors import UnavailableError
 from cgpu.core.memory import visible_bytes
 from cgpu.core.model import Card
 from cgpu.core.names import LABEL_SCHEDULE, Mode
-from cgpu.driver import driver_files, driver_version
-from cgpu.procfs import CgpuProc, Instance
+from cgpu.driver import driver_files
+from cgpu.procfs import CgpuProc, Instance, driver_version
 from deviceplugin.grants import Grant
 
 _RUNTIME: Final = "kubernetes"
 _BUSY_S: Final = 0.5
-_PAUSE_S: Final = 0.01
 _READ_ONLY: Final = ("ro", "nosuid", "nodev", "bind")
 
 
@@ -99,19 +96,8 @@ class KernelInstances:
             raise UnavailableError(f"{folder} cannot be unmounted: {error.strerror}") from error
         with suppress(OSError):
             folder.rmdir()
-        self._destroy(instance)
+        self._proc.end(instance, _BUSY_S)
         self._note(instance).unlink(missing_ok=True)
-
-    def _destroy(self, instance: str) -> None:
-        """Nobody tells when the mounts of a container that has just ended are gone: a short while is tried."""
-        end = time.monotonic() + _BUSY_S
-        while self._proc.version() is not None and self._proc.instances_of(instance):
-            try:
-                self._proc.destroy(instance)
-            except UnavailableError as error:
-                if getattr(error.__cause__, "errno", None) != errno.EBUSY or time.monotonic() > end:
-                    raise
-                time.sleep(_PAUSE_S)
 
     def existing(self) -> frozenset[str]:
         """Ids of the instances that were made for pods."""

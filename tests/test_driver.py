@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from cgpu.core.errors import UnavailableError
-from cgpu.driver import DriverFile, driver_files, driver_version, load_management_library, resolve
+from cgpu.driver import DriverFile, driver_files, load_management_library, resolve
+from cgpu.procfs import driver_version
 
 VERSION = "535.261.03"
 DEBIAN = "usr/lib/x86_64-linux-gnu"

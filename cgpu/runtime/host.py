@@ -13,6 +13,7 @@ from cgpu import light_json as json
 from cgpu.core.errors import UnavailableError
 from cgpu.core.light import TYPE_CHECKING, NamedTuple
 from cgpu.light import Path
+from cgpu.procfs import driver_version
 from cgpu.runtime.cdilist import stamp_of
 from cgpu.runtime.libraries import HostFile, discover
 from cgpu.runtime.request import HostGpu
@@ -57,15 +58,6 @@ def nvidia_majors(proc: Path) -> frozenset[int]:
         if number.isdecimal() and name.startswith(("nvidia", "cgpu")):
             found.add(int(number))
     return frozenset(found)
-
-
-def driver_version(proc: Path) -> str:
-    """Such as 535.261.03: the first word of the driver's line that is a version; "" when no driver is loaded."""
-    try:
-        words = (proc / "driver/nvidia/version").read_text().split()
-    except OSError:
-        return ""
-    return next((word for word in words if word[:1].isdigit() and "." in word), "")
 
 
 def parse_cards(listed: str, minors: Mapping[str, int]) -> tuple[HostGpu, ...]:

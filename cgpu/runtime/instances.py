@@ -7,9 +7,6 @@ finds the note can therefore end everything, however far the making came.
 
 from __future__ import annotations
 
-import errno
-import time
-
 from cgpu import light_json as json
 from cgpu.cgpufs import mount_cgpufs, unmount
 from cgpu.core.errors import UnavailableError
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
     from typing import Final
 
 _BUSY_S: Final = 2.0  # the kernel frees the mounts of a container that has just ended in the background
-_PAUSE_S: Final = 0.01
 
 
 class Owner(NamedTuple):
@@ -79,7 +75,7 @@ class Instances:
             raise UnavailableError(f"{folder} cannot be unmounted: {error.strerror}") from error
         with suppress(OSError):
             folder.rmdir()
-        self._destroy(id_)
+        self._kernel.end(id_, _BUSY_S)
         self._note(id_).unlink(missing_ok=True)
 
     def has(self, id_: str) -> bool:
@@ -103,18 +99,6 @@ class Instances:
             raise UnavailableError(f"cgpufs of {id_} cannot be mounted on {folder}: {error.strerror}") from error
         numbers = _numbers(self._kernel.instances_of(id_))
         return [Node(str(node), f"/dev/{node.name}", *numbers[node.name]) for node in sorted(folder.iterdir())]
-
-    def _destroy(self, id_: str) -> None:
-        if self._kernel.version() is None:
-            return  # the module was unloaded, which it allows only when no instance is left
-        end = time.monotonic() + _BUSY_S
-        while self._kernel.instances_of(id_):
-            try:
-                self._kernel.destroy(id_)
-            except UnavailableError as error:
-                if getattr(error.__cause__, "errno", None) != errno.EBUSY or time.monotonic() > end:
-                    raise
-                time.sleep(_PAUSE_S)  # nobody tells when the last mount is gone
 
     def _note(self, id_: str) -> Path:
         return self._run / f"{id_}.json"

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from cgpu.core.errors import UnavailableError
-from cgpu.runtime.host import Paths, driver_version, nvidia_majors, parse_cards, read_host, scan_cards
+from cgpu.procfs import driver_version
+from cgpu.runtime.host import Paths, nvidia_majors, parse_cards, read_host, scan_cards
 from cgpu.runtime.libraries import HostFile, discover, wanted
 from cgpu.runtime.request import HostGpu
 from tests.runtime.documents import T4
