@@ -7,7 +7,6 @@ import subprocess
 import sys
 import typing
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from hypothesis import strategies as st
 
 from cgpu import light, light_json
 from cgpu.core.light import NamedTuple
-from cgpu.runtime.config import parse_config
 
 ROOT = Path(__file__).parents[1]
 HEAVY = ("re", "enum", "pathlib", "typing", "json", "collections", "contextlib", "functools", "tomllib", "site")
@@ -142,23 +140,3 @@ def test_what_is_no_json_is_refused(text: str) -> None:
 def test_what_json_cannot_say_is_refused(value: object) -> None:
     with pytest.raises(TypeError):
         light_json.dumps(value)
-
-
-@patient
-@given(st.text(" =\"#\\'abc\ntruefalse1", max_size=24))
-def test_a_configuration_means_the_same_to_the_short_reader_and_to_toml(rest: str) -> None:
-    """Whatever the short reader takes, the long one reads alike."""
-    import tomllib  # noqa: PLC0415
-
-    from cgpu.runtime import config  # noqa: PLC0415
-
-    text = f'runtime = "crun"\n{rest}'
-    short = config._plain(text)
-    with suppress(tomllib.TOMLDecodeError):
-        assert short in (None, tomllib.loads(text))
-        return
-    assert short is None
-
-
-def test_the_long_reader_takes_over() -> None:
-    assert parse_config(b"runtime = 'crun'\n", "f").runtime == "crun"

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/etc/cgpu/config.toml: what the administrator of a host decides. Every key has a default; an unknown one is an error."""
+"""/etc/cgpu/config.toml: what the administrator of a host decides. Every key has a default; an unknown one is an error.
+
+install.sh writes no such file, since reading one costs every start of a container: config.toml.example lies beside it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,6 @@ VARIABLE: Final = "CGPU_CONFIG"
 PLACE: Final = Path("/etc/cgpu/config.toml")
 REFUSE: Final = "refuse"
 UNISOLATED: Final = "unisolated"
-_SWITCHES: Final = {"true": True, "false": False}
 
 
 class Config(NamedTuple):
@@ -75,8 +77,10 @@ def read_config(path: Path) -> Config:
 
 def parse_config(text: bytes, file: str) -> Config:
     """The settings in a text. Raises SettingError."""
+    import tomllib  # noqa: PLC0415 - slow to import, and most hosts have no file
+
     try:
-        pairs = _plain(text.decode()) or _any(text.decode())
+        pairs = tomllib.loads(text.decode())
     except ValueError as error:
         raise SettingError(f"{file}: no TOML: {error}") from error
     for key, value in pairs.items():
@@ -85,33 +89,3 @@ def parse_config(text: bytes, file: str) -> Config:
         if complaint := _RULES[key](value):
             raise SettingError(f"{file}: {key} = {value!r}: {complaint}")
     return Config(**pairs)
-
-
-def _plain(text: str) -> dict[str, Any] | None:
-    """The pairs of a file as install.sh leaves it: comments, and keys with a switch or a text without escapes. None: it has more."""
-    pairs: dict[str, Any] = {}
-    for line in filter(None, map(str.strip, text.splitlines())):
-        if line.startswith("#"):
-            continue
-        key, _, written = (part.strip() for part in line.partition("="))
-        value = _SWITCHES.get(written, written[1:-1] if _is_quoted(written) else None)
-        if value is None or key in pairs or not key.replace("_", "a").isalnum() or not key.isascii():
-            return None
-        pairs[key] = value
-    return pairs
-
-
-def _is_quoted(written: str) -> bool:
-    return (
-        len(written) > 1
-        and written[0] == written[-1] == '"'
-        and written.isprintable()
-        and not set(written[1:-1]) & set('"\\')
-    )
-
-
-def _any(text: str) -> dict[str, Any]:
-    """The pairs of any TOML. Raises ValueError."""
-    import tomllib  # noqa: PLC0415 - every start of a container would pay for it
-
-    return tomllib.loads(text)

@@ -104,7 +104,7 @@ install_commands() {
 	run chmod 755 "$home/bin/cgpu-runtime" "$home/bin/cgpu-gpus-hook" "$home/bin/cgpu" "$home/bin/cgpu-smi"
 	run mkdir -p "$bin"
 	for name in cgpu cgpu-smi cgpu-runtime; do run ln -sf "$home/bin/$name" "$bin/$name"; done
-	[ -e "$root/etc/cgpu/config.toml" ] || put "$root/etc/cgpu/config.toml" < "$here/config.toml"
+	put "$root/etc/cgpu/config.toml.example" < "$here/config.toml.example"
 }
 
 entry() {

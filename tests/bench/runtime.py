@@ -188,7 +188,7 @@ def nvidias(here: Path) -> list[Path]:
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
-        os.environ |= {"BENCH_FOLDER": folder, "CGPU_CONFIG": str(ROOT / "deploy/docker/config.toml")}
+        os.environ |= {"BENCH_FOLDER": folder, "CGPU_CONFIG": f"{folder}/config.toml"}
         front, state = installed(here), here / "state"
         share, plain = bundle(here / "share", SHARE), bundle(here / "plain", [])
         card = bundle(here / "card", ["NVIDIA_VISIBLE_DEVICES=0"])

@@ -37,12 +37,11 @@ docker_forgets() { cp /tmp/daemon.json /etc/docker/daemon.json; kill -HUP "$(cat
 
 # below RUNTIME COMMAND...: with that runtime below ours
 below() {
-	cp /etc/cgpu/config.toml /tmp/config.toml
-	sed -i "s|^runtime = .*|runtime = \"$1\"|" /etc/cgpu/config.toml
+	echo "runtime = \"$1\"" > /etc/cgpu/config.toml
 	shift
 	local code=0
 	"$@" || code=$?
-	cp /tmp/config.toml /etc/cgpu/config.toml
+	rm /etc/cgpu/config.toml
 	return $code
 }
 

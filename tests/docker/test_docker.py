@@ -133,13 +133,13 @@ def test_a_wrapper_killed_in_the_middle_of_a_creation_leaves_nothing_for_long(vm
         vm,
         """
 printf '#!/bin/sh\\ncase "$*" in *create*) touch /tmp/reached; exec sleep 12345;; *) exec runc "$@";; esac\\n' > /tmp/slow; chmod 755 /tmp/slow
-cp /etc/cgpu/config.toml /tmp/config.toml; echo 'runtime = "/tmp/slow"' > /etc/cgpu/config.toml
+echo 'runtime = "/tmp/slow"' > /etc/cgpu/config.toml
 run one 6 15 2> /tmp/said & docker=$!
 until [ -e /tmp/reached ]; do sleep 0.1; done
 cat /proc/cgpu_km/inst_ctl | wc -l
 kill -9 $(sed -n 's/.*"maker": \\([0-9]*\\).*/\\1/p' /run/cgpu/*[0-9a-f].json)
 wait $docker
-cp /tmp/config.toml /etc/cgpu/config.toml
+rm /etc/cgpu/config.toml
 run two 12 15; grep -cv "^$(id_of two) " /proc/cgpu_km/inst_ctl || :
 """,
     )

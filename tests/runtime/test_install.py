@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -217,7 +218,11 @@ def test_usage(sh: Sh, script: str) -> None:
     assert (done.returncode, done.stderr.startswith(f"usage: sh {script} [--dry-run]")) == (2, True)
 
 
-def test_the_shipped_configuration_is_the_defaults() -> None:
-    from cgpu.runtime.config import Config, read_config  # noqa: PLC0415
+def test_the_shipped_example_is_every_key_with_its_default() -> None:
+    from cgpu.runtime.config import Config, parse_config  # noqa: PLC0415
 
-    assert read_config(SCRIPTS / "config.toml") == Config()
+    text = (SCRIPTS / "config.toml.example").read_text()
+    settings = [line.removeprefix("# ") for line in text.splitlines() if re.match("# [a-z_]+ = ", line)]
+
+    assert parse_config("\n".join(settings).encode(), "f") == Config()
+    assert len(settings) == len(Config._fields)
