@@ -47,7 +47,6 @@ PACKAGES: Final = (
     "util-linux",
 )
 PROGRAMS: Final = {
-    "qemu-system-x86_64": "qemu-system-x86",
     "debootstrap": "debootstrap",
     "mksquashfs": "squashfs-tools",
     "cpio": "cpio",

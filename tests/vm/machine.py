@@ -19,12 +19,14 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from cgpu.sandbox.wire import Decoder, encode
+from tests.vm.cache import say
+from tests.vm.emulator import emulator
 from tests.vm.errors import BenchError, GuestCrashError
 from tests.vm.kernels import Kernel
 
 ANSWER_SECONDS: Final = 60.0
-# cmpxchg16b of the emulator in Debian 12 (QEMU 7.2) leaves wrong flags: Linux 6.12 does not boot with it, and no
-# program needs it. Five-level page tables only make each miss of the emulated TLB dearer.
+# cmpxchg16b of older emulators leaves wrong flags and no program needs it. Five-level page tables only make each miss
+# of the emulated TLB dearer.
 CPU: Final = "max,cx16=off,la57=off"
 APPEND: Final = (
     "console=ttyS0 loglevel=5 panic_on_warn=1 oops=panic panic=-1 softlockup_panic=1 mitigations=off nokaslr "
@@ -85,7 +87,7 @@ def command_line(hardware: Hardware, folder: Path) -> list[str]:
         "setpriv",
         "--pdeathsig",
         "KILL",
-        "qemu-system-x86_64",
+        *emulator(),
         "-nodefaults",
         "-no-user-config",
         "-display",
@@ -198,7 +200,19 @@ class Machine:
         return self._qemu is not None and self._qemu.poll() is None
 
     def start(self) -> None:
-        """Boots and waits for the agent's first word."""
+        """Boots and waits for the agent's first word.
+
+        A machine that dies before has run nothing of the project: that is loudly tried once more.
+        """
+        try:
+            self._boot()
+        except GuestCrashError as error:
+            say(f"the machine died before it ran anything of the project, and is booted once more: {error}")
+            self._forget()
+            self._boot()
+
+    def _boot(self) -> None:
+        """Starts QEMU and waits for the agent's first word."""
         started = time.monotonic()
         with (self.folder / "qemu.log").open("wb") as log:
             self._qemu = subprocess.Popen(
@@ -210,6 +224,15 @@ class Machine:
         while not self._hello:
             self._pump(deadline, "the guest's agent")
         self.boot_seconds = time.monotonic() - started
+
+    def _forget(self) -> None:
+        """Back to before the boot, after a crash that ended QEMU."""
+        assert self._agent is not None
+        self._selector.unregister(self._agent)
+        self._agent.close()
+        self._decoder, self._seen = Decoder(), 0
+        for socket_ in ("agent", "console"):  # else the next connection finds what nobody listens on
+            (self.folder / socket_).unlink(missing_ok=True)
 
     def _connect(self, name: str, deadline: float) -> socket.socket:
         """Connects to one of QEMU's sockets as soon as it listens."""

@@ -2,16 +2,18 @@
 """The bench itself, on a machine without a driver: what the other tests rely on when they believe a result."""
 
 import os
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.vm.bench import PROJECT, Choice
+from tests.vm.bench import PROJECT, Choice, hardware
 from tests.vm.errors import BenchError, GuestCrashError
 from tests.vm.kernels import build_modules, fetch
-from tests.vm.machine import Result
+from tests.vm.machine import Machine, Result, command_line
 from tests.vm.programs import compile_c
 
 BARE = Choice(branch="none")
@@ -154,3 +156,19 @@ def test_vm_run_passes_output_and_exit_code_on(tmp_path):
         "GPU 0: Tesla T4",
         "GPU 1: Tesla V100-SXM2-16GB",
     ]
+
+
+def test_a_machine_that_dies_before_its_first_word_is_booted_once_more(tmp_path, monkeypatch, capsys):
+    hardware_ = hardware(BARE, tmp_path)
+    machine = Machine(replace(hardware_, append="init=/none rdinit=/none"), tmp_path)
+    lines = []
+
+    def once(given, folder):
+        lines.append(command_line(given if not lines else hardware_, folder))
+        return lines[-1]
+
+    monkeypatch.setattr("tests.vm.machine.command_line", once)
+    with machine:
+        assert machine.run("echo up").stdout == "up\n"
+    assert len(lines) == 2
+    assert re.search("booted once more: .*Kernel panic", capsys.readouterr().err, re.DOTALL)
