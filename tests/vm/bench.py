@@ -14,9 +14,10 @@ from typing import Final
 from tests.vm import packages, toolkit
 from tests.vm.cache import cache_root, ensure, file_digest, say
 from tests.vm.errors import BenchError
+from tests.vm.hardware import Hardware
 from tests.vm.image import GUEST, folder_disk, kernel_disks, project_disk, root_disk, squash
 from tests.vm.kernels import build_modules, fetch, flavour_of
-from tests.vm.machine import Hardware, Machine
+from tests.vm.machine import Machine
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
 NO_DRIVER: Final = "none"

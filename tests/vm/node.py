@@ -18,9 +18,9 @@ from tests.vm.apt import need_programs, run
 from tests.vm.bench import PROJECT, Choice, hardware
 from tests.vm.cache import cache_root, digest, ensure, say
 from tests.vm.errors import BenchError
+from tests.vm.hardware import command_line
 from tests.vm.image import folder_disk, squash
 from tests.vm.kernels import Kernel, build_modules, fetch
-from tests.vm.machine import command_line
 
 STORE_GIB: Final = 6  # sparse: what pods write goes to a file of QEMU's own that is gone with it
 TIED: Final = ["setpriv", "--pdeathsig", "KILL"]  # of a test's machine, which dies with the test

@@ -12,8 +12,9 @@ import pytest
 
 from tests.vm.bench import PROJECT, Choice, hardware
 from tests.vm.errors import BenchError, GuestCrashError
+from tests.vm.hardware import command_line
 from tests.vm.kernels import build_modules, fetch
-from tests.vm.machine import Machine, Result, command_line
+from tests.vm.machine import Machine, Result
 from tests.vm.programs import compile_c
 
 BARE = Choice(branch="none")
