@@ -3,33 +3,27 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 
 from cgpu.core.light import TYPE_CHECKING
+from cgpu.libc import call
 
 if TYPE_CHECKING:
-    from typing import Any, Final
+    from typing import Final
 
 _DETACH: Final = 2  # MNT_DETACH of umount2(2)
 
 
 def mount_cgpufs(id_: str, folder: os.PathLike[str]) -> None:
     """Mount an instance's nodes. Raises OSError."""
-    _libc("mount", b"cgpu", os.fsencode(folder), b"cgpufs", 0, f"id={id_}".encode())
+    call("mount", b"cgpu", os.fsencode(folder), b"cgpufs", 0, f"id={id_}".encode())
 
 
 def unmount(folder: os.PathLike[str]) -> None:
     """Unmount, if anything is mounted. Raises OSError."""
     try:
-        _libc("umount2", os.fsencode(folder), _DETACH)
+        call("umount2", os.fsencode(folder), _DETACH)
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ENOENT):
             raise
-
-
-def _libc(name: str, *arguments: Any) -> None:
-    if getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments):
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the start of a container uses in place of heavy modules does as those do, and those stay out."""
 
+import errno
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -14,11 +16,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cgpu import light, light_json
+from cgpu import libc, light, light_json
 from cgpu.core.light import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ("re", "enum", "pathlib", "typing", "json", "collections", "contextlib", "functools", "tomllib", "site")
+HEAVY = (
+    "re",
+    "enum",
+    "pathlib",
+    "typing",
+    "json",
+    "collections",
+    "contextlib",
+    "functools",
+    "tomllib",
+    "site",
+    "ctypes",
+)
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # on a machine however busy
 IMPORT = "import sys; sys.path.insert(0, sys.argv[1]); import cgpu.runtime.__main__; print(*sys.modules)"
 
@@ -140,3 +154,25 @@ def test_what_is_no_json_is_refused(text: str) -> None:
 def test_what_json_cannot_say_is_refused(value: object) -> None:
     with pytest.raises(TypeError):
         light_json.dumps(value)
+
+
+def test_a_refusal_of_the_c_library_is_an_error_with_its_number(tmp_path: Path) -> None:
+    """`_ctypes`, which has no promise of a stable form, against what the kernel says of a folder without a mount."""
+    with pytest.raises(OSError, match="Invalid argument|Operation not permitted") as refused:
+        libc.call("umount2", os.fsencode(tmp_path), 0)
+    assert refused.value.errno in (errno.EINVAL, errno.EPERM)
+
+
+def test_a_process_ends_with_its_parent() -> None:
+    """The middle one ends at once; the last waits for ever, holding the pipe."""
+    parent = (
+        "import os, sys; sys.path.insert(0, sys.argv[1]); from cgpu.libc import die_with_parent\n"
+        "ready, said = os.pipe()\n"
+        "if os.fork(): os.read(ready, 1); os._exit(0)\n"
+        "die_with_parent(9); os.write(said, b'x'); os.read(0, 1)"
+    )
+    keeps_open, stdin = os.pipe()
+    done = subprocess.run([sys.executable, "-c", parent, ROOT], stdin=keeps_open, stdout=subprocess.PIPE, timeout=60)
+    os.close(stdin)
+
+    assert done.returncode == 0

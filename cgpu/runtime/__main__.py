@@ -14,6 +14,7 @@ import time
 from cgpu import light_json as json
 from cgpu.core.errors import CgpuError, UnavailableError
 from cgpu.core.light import TYPE_CHECKING
+from cgpu.libc import die_with_parent
 from cgpu.light import Path, suppress
 from cgpu.procfs import CgpuProc
 from cgpu.runtime.arguments import BUNDLED, Call, instance_of, parse
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from typing import Final, NoReturn
 
 NOT_FOUND: Final = 127
-_PR_SET_PDEATHSIG: Final = 1  # of prctl(2)
 _SIGKILL: Final = 9
 
 
@@ -122,9 +122,7 @@ def _run(call: Call) -> int:
 
 
 def _die_with(parent: int) -> None:
-    import ctypes  # noqa: PLC0415 - loaded already where there is an instance
-
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL)
+    die_with_parent(_SIGKILL)
     if os.getppid() != parent:
         os._exit(NOT_FOUND)
 

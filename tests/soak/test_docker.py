@@ -130,7 +130,7 @@ dmesg | grep -i 'warn\\|bug\\|oops\\|leak' || echo clean
 """,
         timeout=1700,
     )
-    assert text.splitlines() == ["0", "cards.json", "0", "0", "clean"]
+    assert text.splitlines() == ["0", "cards.json", "0", "0", "clean"], text
 
 
 # what is written -> the parts of one and two, of all busy time or (policies 0 and 3) of the clock's
@@ -204,7 +204,7 @@ def test_a_daemon_that_is_killed(vm: Machine) -> None:
 become 535 T4 15109
 set_key live-restore true; until docker info 2> /dev/null | grep -q 'Live Restore Enabled: true'; do sleep 0.2; done
 run one 6 15
-echo hello > /tmp/file; docker cp -q /tmp/file one:/tmp/file; docker exec one cat /tmp/file; docker cp one:/tmp/file - | tar t
+echo hello > /tmp/file; docker cp /tmp/file one:/file; docker exec one cat /file; docker cp one:/file - | tar t
 docker restart -t 0 one > /dev/null; memory_of one
 killed; count; daemon; memory_of one
 docker rm -f one > /dev/null; ended; count
@@ -220,4 +220,4 @@ set_key live-restore false
         timeout=850,
     )
     one, three = "0MiB /  6043MiB", "0MiB / 12087MiB"
-    assert text.splitlines() == ["hello", "file", one, "1", one, "0", "1", three, "1"]
+    assert text.splitlines() == ["hello", "file", one, "1", one, "0", "1", three, "1"], text
