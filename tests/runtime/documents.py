@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Documents as Docker writes them (recorded from Docker 20.10, 26.1 and 29, cut to what the wrapper reads), and cards."""
+"""Documents as Docker 20.10 and 26.1 write them, cut to what the wrapper reads, and cards.
+
+Those of Docker 29 are not recorded: they are written from its change "Use cdi device driver to handle nvidia --gpus
+requests" (moby 50228, released with 29.2) and from what Docker 26.1 writes for the name that this asks for.
+"""
 
 from typing import Any, Final
 
@@ -61,9 +65,10 @@ def document(
 
 
 def docker_cdi() -> dict[str, Any]:
-    """What Docker leaves of a CDI name, and from 29.2 of `--gpus` too: nodes and files of the spec, no hook of Docker's.
+    """What Docker leaves of a CDI name: nodes and files of the spec, no hook of Docker's and no variable with names.
 
     As Docker 26.1 writes it for `--device nvidia.com/gpu=all` with the spec of nvidia-ctk 1.20.2; the rest is cut away.
+    From 29.2, as its change says, `--gpus all` is that name wherever nvidia-cdi-hook is installed, and the hook elsewhere.
     """
     nodes = [("nvidia-uvm", 510, 0), ("nvidia-uvm-tools", 510, 1), ("nvidiactl", 195, 255), ("nvidia0", 195, 0)]
     library = "/usr/lib/x86_64-linux-gnu/libcuda.so.535.261.03"
