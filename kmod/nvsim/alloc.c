@@ -118,6 +118,16 @@ static u32 make_nothing(struct alloc *alloc)
 	return NV_OK;
 }
 
+/* The classes of work are known by what their channels carry. */
+static u32 make_other(struct alloc *alloc)
+{
+	u32 class = alloc->object->class;
+
+	if (generation(class) != NV_FAMILY_COMPUTE && generation(class) != NV_FAMILY_COPY)
+		nvsim_unknown("accepted class", class, 0);
+	return NV_OK;
+}
+
 static u32 refuse(struct alloc *alloc)
 {
 	return NV_ERR_INVALID_CLASS;
@@ -155,7 +165,7 @@ static const struct class_row generations[] = {
 	{ }
 };
 
-static const struct class_row other = { 0, "other", 0, make_nothing };
+static const struct class_row other = { 0, "other", 0, make_other };
 
 static const struct class_row *class_find(u32 class)
 {

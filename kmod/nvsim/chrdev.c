@@ -117,11 +117,16 @@ static void vma_close(struct vm_area_struct *vma)
 
 static vm_fault_t vma_fault(struct vm_fault *vmf)
 {
-	struct page *page = nvsim_page(vmf->vma->vm_private_data, vmf->pgoff);
+	struct nvsim_backing *backing = vmf->vma->vm_private_data;
+	struct page *page = nvsim_page(backing, vmf->pgoff);
+	vm_fault_t result;
 
 	if (!page)
 		return VM_FAULT_SIGBUS;
-	return vmf_insert_pfn(vmf->vma, vmf->address, page_to_pfn(page));
+	result = vmf_insert_pfn(vmf->vma, vmf->address, page_to_pfn(page));
+	if (backing->block)	/* after it: a page that stays mapped has an awake engine */
+		nvsim_host_kick();
+	return result;
 }
 
 static const struct vm_operations_struct vm_ops = {
@@ -129,6 +134,23 @@ static const struct vm_operations_struct vm_ops = {
 	.close = vma_close,
 	.fault = vma_fault,
 };
+
+/*
+ * At once, but page by page: what remap_pfn_range() maps is marked, and a kernel
+ * that finds such a mapping without its pages warns.
+ */
+static int map_registers(struct vm_area_struct *vma, struct nvsim_backing *backing)
+{
+	unsigned long at, index = vma->vm_pgoff;
+
+	for (at = vma->vm_start; at < vma->vm_end; at += PAGE_SIZE, index++) {
+		struct page *page = nvsim_page(backing, index);
+
+		if (!page || vmf_insert_pfn(vma, at, page_to_pfn(page)) != VM_FAULT_NOPAGE)
+			return -ENOMEM;
+	}
+	return 0;
+}
 
 static int nvsim_mmap(struct file *file, struct vm_area_struct *vma)
 {
@@ -145,16 +167,16 @@ static int nvsim_mmap(struct file *file, struct vm_area_struct *vma)
 		return -EINVAL;
 	nvsim_vm_flags(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP);
 	vma->vm_pgoff = offset >> PAGE_SHIFT;
-	if (backing->block)	/* registers are mapped at once */
-		error = remap_pfn_range(vma, vma->vm_start,
-					page_to_pfn(backing->block) + vma->vm_pgoff,
-					bytes, vma->vm_page_prot);
+	if (backing->block)
+		error = map_registers(vma, backing);
 	if (error) {
 		nvsim_host_backing_put(backing);
 		return error;
 	}
 	vma->vm_private_data = backing;
 	vma->vm_ops = &vm_ops;
+	if (backing->block)	/* a doorbell that can be rung without a fault */
+		nvsim_host_kick();
 	return 0;
 }
 
@@ -175,6 +197,31 @@ static const struct file_operations fops = {
 	.mmap = nvsim_mmap,
 	.poll = nvsim_poll,
 };
+
+static bool shows_doorbell(const struct nvsim_file *file)
+{
+	return file->map_used && file->map->backing->block;
+}
+
+/**
+ * nvsim_chrdev_hush() - Takes mapped doorbells away: the next store to one faults.
+ *
+ * Context: lock held.
+ * Return: false when a file's operations are not ours any more, so that faults
+ *	   on its mapping need not reach us; nothing is taken away then.
+ */
+bool nvsim_chrdev_hush(void)
+{
+	struct nvsim_file *file;
+
+	list_for_each_entry(file, &nvsim.files, node)
+		if (shows_doorbell(file) && READ_ONCE(open_of(file)->file->f_op) != &fops)
+			return false;
+	list_for_each_entry(file, &nvsim.files, node)
+		if (shows_doorbell(file))
+			unmap_mapping_range(&open_of(file)->mapping, 0, 0, 1);
+	return true;
+}
 
 int nvsim_chrdev_init(void)
 {

@@ -8,12 +8,8 @@
 
 #define MAX_CONTROL	1048576
 #define MAX_LIST	(64 << 10)
-#define MAX_UNKNOWN	64
 /* the driver's own books, also of a card that is gone: libcuda waits for it */
 #define FIFO_DISABLE_CHANNELS	0x2080110b
-
-static u32 unknown[MAX_UNKNOWN];
-static u32 unknown_count;
 
 static const struct nvsim_control_row *const tables[] = {
 	nvsim_controls_system, nvsim_controls_device, nvsim_controls_engine,
@@ -32,22 +28,14 @@ static const struct nvsim_control_row *control_find(u32 command)
 	return NULL;
 }
 
-static void log_once(u32 command, u32 size)
+static bool accepted(u32 command)
 {
-	const u32 *accepted;
-	u32 i;
+	const u32 *known;
 
-	for (accepted = nvsim_controls_accepted; *accepted; accepted++)
-		if (*accepted == command)
-			return;
-	for (i = 0; i < unknown_count; i++)
-		if (unknown[i] == command)
-			return;
-	if (unknown_count == MAX_UNKNOWN)
-		return;
-	unknown[unknown_count++] = command;
-	nvsim_host_log("control %08x of %u bytes is not known, accepted\n",
-		       command, size);
+	for (known = nvsim_controls_accepted; *known; known++)
+		if (*known == command)
+			return true;
+	return false;
 }
 
 static u32 list_bytes(const struct nvsim_control *control,
@@ -116,7 +104,9 @@ static u32 reply_locked(struct nvsim_control *control, const u8 *arg,
 	    control->command != FIFO_DISABLE_CHANNELS)
 		return NV_ERR_GPU_IS_LOST;
 	if (!row) {
-		log_once(control->command, control->size);
+		if (!accepted(control->command))
+			nvsim_unknown("accepted control", control->command,
+				      control->size);
 		return NV_OK;
 	}
 	if (!row->reply || !control->params)

@@ -275,11 +275,15 @@ void nvsim_uvm_munmap(struct nvsim_uvm *uvm, u64 va, u64 bytes);
  */
 u64 nvsim_engine_run(void);
 bool nvsim_engine_open(void);
+bool nvsim_engine_rung(void);
 
 /* Injects an Xid; @pid 0 = every process. False when it concerns nobody. */
 bool nvsim_inject(u32 gpu, u32 xid, u32 pid);
 /* A card that fell off the bus is back. False when there is no such card. */
 bool nvsim_restore(u32 gpu);
+
+/* Logs a number that no table names, at its first use. Lock held. */
+void nvsim_unknown(const char *kind, u32 number, u32 size);
 
 /* Texts of the proc files; @to is for nvsim_host_print(). */
 void nvsim_ledger(void *to);

@@ -104,6 +104,23 @@ bool nvsim_engine_open(void)
 	return false;
 }
 
+/**
+ * nvsim_engine_rung() - Whether work reaches every channel by a doorbell.
+ *
+ * Context: lock held.
+ */
+bool nvsim_engine_rung(void)
+{
+	struct nvsim_channel *channel;
+	u32 i;
+
+	for (i = 0; i < nvsim.gpu_count; i++)
+		list_for_each_entry(channel, &nvsim.gpus[i].channels, node)
+			if (channel->own_userd && !channel->dead)
+				return false;
+	return true;
+}
+
 static u32 kill_channels(struct nvsim_gpu *gpu, u32 xid, u32 pid)
 {
 	struct nvsim_channel *channel;

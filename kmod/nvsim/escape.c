@@ -376,38 +376,42 @@ static bool size_is_right(const struct escape_row *row, u32 size)
 	return want ? size == want : size >= 4;
 }
 
-static int act(struct nvsim_file *file, u32 number, u8 *arg, u32 size)
+/* The row of a number; NULL when it, its size or the file is wrong. */
+static const struct escape_row *row_of(const struct nvsim_file *file, u32 number,
+				       u32 size)
 {
 	const struct escape_row *row = escape_find(number);
-	struct escape escape = { .file = file, .arg = arg, .size = size };
 
 	if (!row) {
-		nvsim_host_log("ioctl %u of %u bytes is not known\n", number, size);
-		return -EINVAL;
+		nvsim_lock();
+		nvsim_unknown("refused ioctl", number, size);
+		nvsim_unlock();
+		return NULL;
 	}
 	if (!(row->where & (file->gpu ? DEVICE : CONTROL)) ||
 	    !size_is_right(row, size))
-		return -EINVAL;
-	return row->act(&escape);
+		return NULL;
+	return row;
 }
 
 static long run(struct nvsim_file *file, u32 number, u32 size, u64 argument)
 {
-	u8 *arg;
+	const struct escape_row *row = row_of(file, number, size);
+	struct escape escape = { .file = file, .size = size };
 	long result;
 
-	if (size < 4)
+	if (!row)
 		return -EINVAL;
-	arg = kvzalloc(size, GFP_KERNEL);
-	if (!arg)
+	escape.arg = kvzalloc(size, GFP_KERNEL);
+	if (!escape.arg)
 		return -ENOMEM;
-	result = nvsim_host_copy_in(arg, argument, size);
+	result = nvsim_host_copy_in(escape.arg, argument, size);
 	if (!result) {
-		result = act(file, number, arg, size);
-		if (nvsim_host_copy_out(argument, arg, size))
+		result = row->act(&escape);
+		if (nvsim_host_copy_out(argument, escape.arg, size))
 			result = -EFAULT;
 	}
-	kvfree(arg);
+	kvfree(escape.arg);
 	return result;
 }
 

@@ -47,6 +47,7 @@ struct page *nvsim_page(struct nvsim_backing *backing, unsigned long index);
 /* chrdev.c, uvmdev.c, procfs.c, thread.c */
 int nvsim_chrdev_init(void);
 void nvsim_chrdev_exit(void);
+bool nvsim_chrdev_hush(void);
 int nvsim_uvmdev_init(void);
 void nvsim_uvmdev_exit(void);
 int nvsim_procfs_init(void);

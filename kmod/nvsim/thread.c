@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The engine's thread. Doorbells are stores to a page and wake nobody, so while
- * channels are open it looks for them: often when there was work, seldom when
- * there was none for a while. Without channels it sleeps.
+ * there is work it looks for them, and less often the longer there was none.
+ * After two seconds it takes the pages away and sleeps: the next store faults,
+ * which wakes it. Where that cannot be (Pascal's channels, whose GP_PUT lies in
+ * their own memory, and files whose faults go to a module above this one) it
+ * goes on looking, seldom. Without channels it sleeps.
  */
 #include "module.h"
 
@@ -11,6 +14,7 @@
 #include <linux/sched.h>
 
 #define RUNNING_NS	((u64)(2 * NSEC_PER_MSEC))
+#define HUSH_NS		((u64)(2 * NSEC_PER_SEC))
 
 struct pace {
 	u64 until_ns;	/* without work for less than this: */
@@ -20,7 +24,7 @@ struct pace {
 static const struct pace paces[] = {
 	{ 5 * NSEC_PER_MSEC, 50 * NSEC_PER_USEC },
 	{ 200 * NSEC_PER_MSEC, 500 * NSEC_PER_USEC },
-	{ 2 * NSEC_PER_SEC, 2 * NSEC_PER_MSEC },
+	{ HUSH_NS, 2 * NSEC_PER_MSEC },
 	{ U64_MAX, 20 * NSEC_PER_MSEC },
 };
 
@@ -58,28 +62,54 @@ static void rest(u64 next, u64 quiet_ns)
 	schedule_hrtimeout_range(&time, ns / 4, HRTIMER_MODE_REL);
 }
 
+struct watch {
+	u64 next;		/* when the engine has more to do */
+	u64 progress, since;	/* how far it is, and since when */
+};
+
+/* Lock held. */
+static void look(struct watch *watch)
+{
+	watch->next = nvsim_engine_run();
+	if (nvsim.progress != watch->progress)
+		watch->since = nvsim_host_now();
+	watch->progress = nvsim.progress;
+}
+
+static bool quiet(const struct watch *watch)
+{
+	return watch->next == ~0ull && nvsim_host_now() - watch->since >= HUSH_NS;
+}
+
+/* Whether nothing happens before somebody kicks. Lock held. */
+static bool may_sleep(struct watch *watch)
+{
+	if (!nvsim_engine_open())
+		return true;
+	if (!quiet(watch) || !nvsim_engine_rung() || !nvsim_chrdev_hush())
+		return false;
+	look(watch);	/* what rang before its page was taken away */
+	return quiet(watch);
+}
+
 static int engine(void *unused)
 {
-	u64 last = 0, since = nvsim_host_now();
+	struct watch watch = { .since = nvsim_host_now() };
+	bool sleep;
 
 	while (!kthread_should_stop()) {
-		u64 next, progress;
-		bool open;
-
 		WRITE_ONCE(kicked, false);
 		nvsim_lock();
-		next = nvsim_engine_run();
-		progress = nvsim.progress;
-		open = nvsim_engine_open();
+		look(&watch);
+		sleep = may_sleep(&watch);
 		nvsim_unlock();
-		if (progress != last)
-			since = nvsim_host_now();
-		last = progress;
-		if (open)
-			rest(next, nvsim_host_now() - since);
-		else
-			wait_event_interruptible(wait, READ_ONCE(kicked) ||
-						 kthread_should_stop());
+		if (!sleep) {
+			rest(watch.next, nvsim_host_now() - watch.since);
+			continue;
+		}
+		wait_event_interruptible(wait, READ_ONCE(kicked) ||
+					 kthread_should_stop());
+		watch.since = nvsim_host_now();
 	}
 	return 0;
 }

@@ -198,7 +198,9 @@ long nvsim_uvm_ioctl(struct nvsim_uvm *uvm, u32 command, u64 argument)
 	const struct uvm_row *row = row_find(command);
 
 	if (!row) {
-		nvsim_host_log("uvm ioctl %u is not known\n", command);
+		nvsim_lock();
+		nvsim_unknown("refused ioctl of UVM", command, 0);
+		nvsim_unlock();
 		return -EINVAL;
 	}
 	if (row->size == 0xffff)

@@ -16,10 +16,12 @@ from tests.vm.programs import compile_c
 
 BRANCH: Final = "535"
 COUNT: Final = 5000
+# nanoseconds of the engine's thread, and of everything that the machine's processors do, in ten seconds
 IDLE: Final = """set -eu
-for p in /proc/[0-9]*; do if [ "$(cat $p/comm 2>/dev/null)" = nvsim ]; then thread=$p; fi; done
-spent() { cut -d' ' -f1 $thread/schedstat; }
-before=$(spent); sleep 10; after=$(spent); echo $((after - before))
+thread=; for p in /proc/[0-9]*; do if [ "$(cat $p/comm 2>/dev/null)" = nvsim ]; then thread=$p; fi; done
+spent() { if [ "$thread" ]; then cut -d' ' -f1 $thread/schedstat; else echo 0; fi; }
+all() { awk '/^cpu / { print ($2 + $3 + $4 + $7 + $8) "0000000" }' /proc/stat; }  # of ticks of 10 ms
+before=$(spent) began=$(all); sleep 10; after=$(spent) ended=$(all); echo $((after - before)) $((ended - began))
 """
 HOLDING: Final = f"""set -eu
 python3 -c 'import sys, time; sys.path.insert(0, "/opt/project/tests/nvsim/programs")
@@ -63,9 +65,10 @@ def main() -> int:
             print(f"  virtual machine: a script's first line after {time.monotonic() - started:.1f} s")
             machine.put("/tmp/launches", program, mode=0o755)
             say("virtual machine", machine.run(f"/tmp/launches {COUNT}").checked().stdout)
-            for what, script in (("no channel", IDLE), ("an idle context", HOLDING)):
-                share = int(machine.run(script).checked().stdout) / 1e10
-                print(f"  virtual machine: the engine's thread takes {share:.2%} of a core with {what}")
+            without = f"rmmod nvsim; {IDLE}"
+            for what, script in (("no channel", IDLE), ("an idle context", HOLDING), ("nothing loaded", without)):
+                thread, everything = (int(word) / 1e10 for word in machine.run(script).checked().stdout.split())
+                print(f"  virtual machine: with {what} {everything:.2%} of a core, the engine's thread {thread:.2%}")
         finally:
             machine.stop()
     return 0

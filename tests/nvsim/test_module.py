@@ -13,6 +13,14 @@ HOLD = f"""
 hold() {{ rm -f /tmp/held; python3 {PROGRAMS}/"$@" > /tmp/held 2>&1 & H=$!
 	for _ in $(seq 600); do grep -q ready /tmp/held && return; sleep 0.1; done; cat /tmp/held; exit 9; }}
 """
+IDLE = f"""for p in /proc/[0-9]*; do [ "$(cat $p/comm 2> /dev/null)" = nvsim ] && engine=$p; done
+told() {{ until [ $(grep -c $1 /tmp/told) = $2 ]; do kill -0 $H; sleep 0.1; done; }}
+asleep() {{ until before=$(grep ctxt $engine/status); sleep 1; [ "$before" = "$(grep ctxt $engine/status)" ]; do kill -0 $H; done; }}
+set -e; rm -f /tmp/work; mkfifo /tmp/work; python3 {PROGRAMS}/idle.py < /tmp/work > /tmp/told & H=$!
+exec 3> /tmp/work; told ready 1; echo ready; n=0
+for word in fork work; do asleep; echo asleep; n=$((n + 1)); echo $word >&3; told launched $n; echo launched; done
+asleep; exec 3>&-; wait $H
+"""
 alone = pytest.mark.parametrize("vm", [pytest.param(machine("6.1"), id="535 on a T4")], indirect=True)
 
 
@@ -111,11 +119,18 @@ def test_random_ioctls_do_no_harm(vm) -> None:
     """20,000 malformed calls of children that are killed: no report, nothing left, and the driver still works."""
     fuzzing.put(vm)
     calls, _ = fuzzing.fuzz(vm, seed=1, count=20_000, processes=2, timeout=300)
-    shown = vm.run("cat /proc/nvsim; nvidia-smi -L").checked().stdout
+    shown = vm.run("cat /proc/nvsim; nvidia-smi -L; dmesg | grep 'nvsim: refused ioctl: 99 '").checked().stdout
 
     assert calls >= 20_000
     assert ledger(shown, "client") == []
     assert "GPU 0: Tesla T4" in shown
+    assert shown.count("refused ioctl: 99 ") == 1, "what is not known is logged once"
+
+
+@alone
+def test_an_idle_context_wakes_nobody(vm) -> None:
+    """After a while without launches the engine's thread sleeps until the next one, also beside children with the mappings."""
+    assert vm.run(IDLE).checked().stdout == "ready\n" + "asleep\nlaunched\n" * 2
 
 
 @alone
