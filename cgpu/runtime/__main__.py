@@ -7,6 +7,7 @@ Its sh front starts it for those commands only, with the arguments RUNTIME WORDS
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -129,10 +130,20 @@ def _die_with(parent: int) -> None:
 
 def _become(call: Call) -> NoReturn:
     try:
-        os.execvp(call.runtime, [call.runtime, *call.words])  # noqa: S606 - the runtime takes our place
+        os.execv(_program(call.runtime), [call.runtime, *call.words])  # noqa: S606 - the runtime takes our place
     except OSError as error:
         sys.stderr.write(f"cgpu-runtime: {call.runtime}: {error.strerror}; set runtime in /etc/cgpu/config.toml\n")
         sys.exit(NOT_FOUND)
+
+
+def _program(name: str) -> str:
+    """The program of that name on PATH; `os.execvp` would import `warnings` to look for it. Raises FileNotFoundError."""
+    if "/" in name:
+        return name
+    for folder in os.environ.get("PATH", os.defpath).split(":"):
+        if os.access(found := f"{folder or '.'}/{name}", os.X_OK) and Path(found).is_file():
+            return found
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
 
 def traceback() -> str:
