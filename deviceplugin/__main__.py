@@ -25,6 +25,7 @@ from cgpu.loader import Loader, chrooted
 from cgpu.procfs import CgpuProc
 from cgpu.settings import read_settings
 from cgpu.telemetry import set_up_logging
+from deviceplugin.compute import Compute
 from deviceplugin.events import BackgroundRecorder
 from deviceplugin.handover import Handover
 from deviceplugin.instances import Backends, Instances, NoInstances, SharedNodes, WithoutModule
@@ -38,11 +39,12 @@ from deviceplugin.pairing import KubeletBooks
 from deviceplugin.publisher import Publisher
 from deviceplugin.reconcile import Reconciler
 from deviceplugin.records import Records
+from deviceplugin.resize import Resizer
 from deviceplugin.runtime import runtime_problem
 from deviceplugin.server import ResourceServer
 from deviceplugin.servicer import Listing, Servicer
 from deviceplugin.stores import NodeStore, PodStore
-from deviceplugin.usage import GpuRow, InstanceRow, gpu_rows, instance_rows
+from deviceplugin.usage import BusyMeter, GpuRow, InstanceRow, gpu_rows, instance_rows
 from deviceplugin.web import make_app
 from deviceplugin.withdraw import withdraw
 
@@ -82,9 +84,11 @@ class Plugin:
             serving=lambda: self.inventory.serving, policy=Namespaces(client),
             high_priority_classes=options.high_priority_classes,
         )  # fmt: skip
+        self._busy = BusyMeter()
         self._reconciler = Reconciler(
             self.books, self.pods, self.records, cdi=cdi, backends=self.backends, handover=self.handover
         )
+        self._resizer = Resizer(client, self.pods, self.records, self.handover, lambda: self.inventory.serving.cards)
         folder = options.kubelet_root / "device-plugins"
         self.servers = {
             resource: ResourceServer(folder, listing, Servicer(listing, self.handover))
@@ -105,8 +109,9 @@ class Plugin:
     def rows(self) -> tuple[list[GpuRow], list[InstanceRow]]:
         """Cards and instances now."""
         cards = self.inventory.serving.cards
-        instances = instance_rows(self.records, cards, self.backends.rows())
-        return gpu_rows(cards, self.pods.pods.values(), instances), instances
+        kernel = self.backends.rows()
+        instances = instance_rows(self.records, cards, kernel, self._busy.ratios(kernel, time.monotonic()))
+        return gpu_rows(cards, self.pods.pods.values(), instances, kernel), instances
 
     async def run(self) -> None:
         """Until cancelled. The web server is up first, so that /healthz can say what is missing."""
@@ -127,6 +132,7 @@ class Plugin:
             tasks.create_task(self.inventory.run())
             tasks.create_task(self.module.keep(lambda: self.inventory.mode, self.inventory.wake.fire))
             tasks.create_task(self._reconciler.run())
+            tasks.create_task(self._resizer.run())
             for server in self.servers.values():
                 tasks.create_task(server.run())
 
@@ -167,8 +173,10 @@ def _loader(options: Options) -> Loader | None:
 
 def _kernel(options: Options, proc: CgpuProc, module: Module) -> KernelInstances:
     return KernelInstances(
-        proc, module.problem, options.run_folder, proc_root=options.proc_root, host_root=options.host_root
-    )
+        proc, module.problem, options.run_folder,
+        compute=Compute(proc, options.run_folder, options.core_policy, options.max_instances),
+        proc_root=options.proc_root, host_root=options.host_root,
+    )  # fmt: skip
 
 
 async def serve(options: Options) -> None:

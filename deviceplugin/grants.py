@@ -8,7 +8,7 @@ from typing import Final
 from cgpu.core.annotations import allocation_of
 from cgpu.core.devices import ids_hash, instance_id
 from cgpu.core.errors import InputError, PlacementError
-from cgpu.core.model import Ask, Card, Claim, Pod, Share
+from cgpu.core.model import Allocation, Ask, Card, Claim, Pod, Share
 from cgpu.core.names import (
     ANNOTATION_ALLOCATION,
     ANNOTATION_RESIZED,
@@ -22,11 +22,13 @@ from cgpu.core.names import (
     ENV_POD,
     ENV_VISIBLE_DEVICES,
     ENV_WEIGHT,
+    RESOURCE_CORE,
     RESOURCE_MEM,
     SCHEDULER_NAME,
     Mode,
 )
 from cgpu.core.pods import claim_of, holds, largest_phase
+from cgpu.core.resize import limits, spread, view_of_pod
 from cgpu.core.usage import Holding, holdings_of
 
 ENFORCED: Final = frozenset({Mode.CGPU, Mode.CORE_MEM})
@@ -78,8 +80,13 @@ def grant_of(
     if ask is None or container not in written:
         raise PlacementError(f"{pod.key}: {ANNOTATION_ALLOCATION} has no card for container {container}")
     _check_size(pod, claim, ask, written[container], len(ids))
-    _, current = _allocation(pod, cards, keep_resized=True)
-    _check_cards(pod, claim, current, cards, granted)
+    if mode is Mode.CORE_MEM and not ask.core:
+        raise PlacementError(
+            f"{pod.key}: container {container} asks for {RESOURCE_MEM} alone and this node is in mode {mode}:"
+            f" ask for {RESOURCE_CORE} too"
+        )
+    _, booked = _allocation(pod, cards, keep_resized=True)
+    _check_cards(pod, claim, booked, cards, granted)
     return Grant(
         hash=ids_hash(ids),
         instance=instance_id(pod.uid, ids),
@@ -89,9 +96,15 @@ def grant_of(
         pod=pod.name,
         container=container,
         mode=mode,
-        shares=current[container],
+        shares=kernel_shares(pod, claim, booked)[container],
         high_prio=bool(pod.priority_class) and pod.priority_class in high_priority_classes,
     )
+
+
+def kernel_shares(pod: Pod, claim: Claim, booked: Allocation) -> dict[str, Mapping[str, Share]]:
+    """What the kernel holds each container to: what is booked, or less while a shrinking is under way."""
+    held = limits(view_of_pod(pod, claim, booked))
+    return {name: spread(shares, held[name]) if name in held else shares for name, shares in booked.items()}
 
 
 def _allocation(pod: Pod, cards: Sequence[Card], keep_resized: bool) -> tuple[Claim, dict[str, dict[str, Share]]]:

@@ -3,13 +3,14 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
+from weakref import WeakValueDictionary
 
 from cgpu.cdi import CdiFolder
 from cgpu.core.errors import CgpuError, PlacementError, UnavailableError
-from cgpu.core.model import Card, Pod
+from cgpu.core.model import Card, Pod, Share
 from cgpu.core.names import EVENT_ALLOCATE_FAILED, EVENT_ALLOCATED, Mode
 from deviceplugin.grants import Grant, environment, grant_of, has_allocation
 from deviceplugin.instances import Backends
@@ -83,6 +84,11 @@ class Handover:
         self._recorder = recorder
         self._high = frozenset(high_priority_classes)
         self.wait_s = wait_s
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def lock_of(self, pod_uid: str) -> asyncio.Lock:
+        """Held while shares of the pod are changed: a start and a resize read the pod and act as one step each."""
+        return self._locks.setdefault(pod_uid, asyncio.Lock())
 
     async def start(self, ids: Collection[str]) -> Grant:
         """Give the container that holds `ids` its share, again at every restart.
@@ -91,26 +97,44 @@ class Handover:
         error the books are as before.
         """
         # 1 whose ids are these, and has the binding arrived?
-        pod, container = await self._holder(ids)
-        try:
-            # 2 what does the annotation say, and may it?
-            await self._check_policy(pod)
-            grant = self._decide(pod, container, ids)
-            # 3 from here the share counts, so that two starts at once cannot both pass the card
-            before = self._records.get(grant.hash)
-            self._records.put(grant)
-            # 4 the instance, then the CDI file that the runtime reads in a moment
+        found, container = await self._holder(ids)
+        async with self.lock_of(found.uid):
+            pod = self._pods.pods.get(found.uid, found)
             try:
-                await asyncio.to_thread(self._make, grant, pod)
-            except CgpuError:
-                self._take_back(grant, before)
+                grant, before = await self._give(pod, container, ids)
+            except CgpuError as error:
+                self._recorder.pod(pod, EVENT_ALLOCATE_FAILED, str(error), warning=True)
                 raise
-        except CgpuError as error:
-            self._recorder.pod(pod, EVENT_ALLOCATE_FAILED, str(error), warning=True)
-            raise
         if before != grant:
             self._recorder.pod(pod, EVENT_ALLOCATED, self._say(grant))
         return grant
+
+    async def _give(self, pod: Pod, container: str, ids: Collection[str]) -> tuple[Grant, Grant | None]:
+        """The container's grant, made, and what it had before."""
+        # 2 what does the annotation say, and may it?
+        await self._check_policy(pod)
+        grant = self._decide(pod, container, ids)
+        # 3 from here the share counts, so that two starts at once cannot both pass the card
+        before = self._records.get(grant.hash)
+        self._records.put(grant)
+        # 4 the instance, then the CDI file that the runtime reads in a moment
+        try:
+            await asyncio.to_thread(self._make, grant, pod)
+        except CgpuError:
+            self._take_back(grant, before)
+            raise
+        return grant, before
+
+    async def resize(self, grant: Grant, shares: Mapping[str, Share]) -> None:
+        """Hold a running container to other sizes. Raises UnavailableError; then its instance is to be set again.
+
+        The caller has the pod's lock.
+        """
+        changed = replace(grant, shares=shares)
+        if not await asyncio.to_thread(self._backends.of(grant.mode).adopt, changed, self._serving().cards):
+            raise UnavailableError(f"container {grant.container} has no instance {grant.instance} in the kernel")
+        if self._records.get(grant.hash) != changed:
+            self._records.put(changed)
 
     async def _holder(self, ids: Collection[str]) -> tuple[Pod, str]:
         end = asyncio.get_running_loop().time() + self.wait_s

@@ -5,6 +5,7 @@ An instance is noted in the run folder first, then made, then mounted, and ended
 note can end it, however far its making came.
 """
 
+import errno
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -17,10 +18,11 @@ from cgpu.cgpufs import mount_cgpufs, unmount
 from cgpu.core.errors import UnavailableError
 from cgpu.core.memory import visible_bytes
 from cgpu.core.model import Card
-from cgpu.core.names import LABEL_SCHEDULE, Mode
+from cgpu.core.names import Mode
 from cgpu.driver import driver_files
 from cgpu.procfs import CgpuProc, Instance, driver_version
-from deviceplugin.grants import Grant
+from deviceplugin.compute import Compute
+from deviceplugin.grants import Grant, weight_of
 
 _RUNTIME: Final = "kubernetes"
 _BUSY_S: Final = 0.5
@@ -36,15 +38,17 @@ class KernelInstances:
         problem: Callable[[Mode], str],
         run: Path,
         *,
+        compute: Compute | None = None,
         proc_root: Path = Path("/proc"),
         host_root: Path = Path("/"),
         mount: Callable[[str, Path], None] = mount_cgpufs,
         unmount: Callable[[Path], None] = unmount,
     ) -> None:
-        """`run`: /run/cgpu; `host_root`: where the node's own root is, with the driver's files."""
+        """`run`: /run/cgpu; `compute`: sets the cards' policy; `host_root`: the node's own root, with the driver's files."""
         self._proc = proc
         self._problem = problem
         self._run = run
+        self._compute = compute or Compute(proc, run)
         self._proc_root = proc_root
         self._host_root = host_root
         self._mount = mount
@@ -52,8 +56,6 @@ class KernelInstances:
 
     def problem(self, mode: Mode) -> str:
         """Why nothing can be made here in this mode, "" when it can."""
-        if mode is Mode.CORE_MEM:
-            return f"mode {mode} is not served by this version: label the node {LABEL_SCHEDULE}={Mode.CGPU} for memory alone"
         return self._problem(mode)
 
     def adopt(self, grant: Grant, cards: Sequence[Card]) -> bool:
@@ -67,9 +69,18 @@ class KernelInstances:
             return False
         for minor, size in wanted.items():
             if there[minor].mem != size:
-                self._proc.set_instance(minor, grant.instance, "memsize", size)
+                self._set_size(grant, there[minor], size)
         self._mount_nodes(grant.instance)
         return True
+
+    def _set_size(self, grant: Grant, row: Instance, size: int) -> None:
+        try:
+            self._proc.set_instance(row.gpu, grant.instance, "memsize", size)
+        except UnavailableError as error:
+            if getattr(error.__cause__, "errno", None) != errno.EBUSY:
+                raise
+            used = f"container {grant.container} uses {row.used >> 20} MiB of GPU memory"
+            raise UnavailableError(f"{used}, more than the {size >> 20} MiB that it would have") from error
 
     def create(self, grant: Grant, cards: Sequence[Card]) -> None:
         """Make the grant's instance on each of its cards. Raises UnavailableError; nothing stays then."""
@@ -80,7 +91,8 @@ class KernelInstances:
         try:
             self._write_note(grant)
             for minor, size in _sizes(grant, cards).items():
-                self._proc.create(grant.instance, minor, size, highprio=grant.high_prio)
+                self._compute.prepare(minor, grant.mode)
+                self._proc.create(grant.instance, minor, size, _weight(grant), highprio=grant.high_prio)
             self._mount_nodes(grant.instance)
         except UnavailableError:
             with suppress(UnavailableError):
@@ -155,6 +167,11 @@ def _sizes(grant: Grant, cards: Sequence[Card]) -> dict[int, int]:
     """Bytes by NVIDIA minor."""
     used = (card for card in cards if card.uuid in grant.shares)
     return {card.minor: visible_bytes(card.mem_mib, grant.shares[card.uuid].mem, card.units) for card in used}
+
+
+def _weight(grant: Grant) -> int | None:
+    """Where compute is not asked for the kernel gives what is free: 1, or none where all slices are handed out."""
+    return weight_of(grant) if grant.mode is Mode.CORE_MEM else None
 
 
 def _numbers(rows: Sequence[Instance]) -> dict[str, tuple[int, int]]:

@@ -46,6 +46,11 @@ class Options:
     default_mode: Mode = setting("mode of a node without a label", member(Mode), Mode.DEFAULT)
     reserve_mib: int = setting("MiB of each card that are never handed out", integer(0, 1024 * 1024), 0)
     max_instances: int = setting("shares that one card takes at most", integer(1, 25), MAX_INSTANCES_DEFAULT)
+    core_policy: int = setting(
+        "scheduling policy of cards in mode core_mem: 3 (never more than its percentage) or 2 (idle time is shared)",
+        integer(2, 3),
+        3,
+    )
     ignored_xids: frozenset[int] = setting(
         "Xids that do not mark a card, a comma list", _as_value_error(parse_xids), IGNORED_XIDS
     )

@@ -49,7 +49,8 @@ class Reconciler:
             except UnavailableError as error:
                 log.warning("nothing is cleaned up now: %s", error)
             try:
-                await asyncio.wait_for(change.wait(), _EVERY_S)
+                async with asyncio.timeout(_EVERY_S):  # wait_for of Python 3.11 may lose a cancellation
+                    await change.wait()
             except TimeoutError:
                 continue
             await asyncio.sleep(_SETTLE_S)

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from cgpu.core.annotations import allocation_of
 from cgpu.core.errors import InputError
@@ -25,6 +25,7 @@ class GpuRow:
     total_bytes: int
     allocated_bytes: int
     used_bytes: int | None
+    outside_bytes: int | None = None  # limits of instances that no pod stands behind, such as Docker's
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,27 @@ class InstanceRow:
     used_bytes: int | None = None
     utilization: float | None = None
     oom: int | None = None
+
+
+class BusyMeter:
+    """Busy time → part of the time, since a look that is a second old at least; looks may come as often as one likes."""
+
+    _LEAST_S: Final = 1.0
+
+    def __init__(self) -> None:
+        self._base: tuple[float, dict[tuple[str, int], int]] | None = None
+        self._next: tuple[float, dict[tuple[str, int], int]] | None = None
+
+    def ratios(self, rows: Iterable[Instance], now: float) -> dict[tuple[str, int], float]:
+        """(instance, minor) → 0..1 for those that were there before; `now` in seconds of any clock."""
+        seen = {(row.id, row.gpu): row.busy_ns for row in rows}
+        if self._next is None or now - self._next[0] >= self._LEAST_S:
+            self._base, self._next = self._next, (now, seen)
+        if self._base is None:
+            return {}
+        then, before = self._base
+        spent = (now - then) * 1e9
+        return {key: min(1.0, max(0, busy - before[key]) / spent) for key, busy in seen.items() if key in before}
 
 
 def instance_rows(
@@ -80,9 +102,12 @@ def _instance_row(
     )
 
 
-def gpu_rows(cards: Sequence[Card], pods: Iterable[Pod], instances: Sequence[InstanceRow]) -> list[GpuRow]:
+def gpu_rows(
+    cards: Sequence[Card], pods: Iterable[Pod], instances: Sequence[InstanceRow], kernel: Sequence[Instance] = ()
+) -> list[GpuRow]:
     """One row a card; allocated is what the pods' annotations hold, in the units of GiB that were booked."""
     booked = _booked(pods, cards)
+    ours = {row.instance for row in instances}
     return [
         GpuRow(
             gpu=card.index,
@@ -91,6 +116,9 @@ def gpu_rows(cards: Sequence[Card], pods: Iterable[Pod], instances: Sequence[Ins
             total_bytes=card.mem_mib << 20,
             allocated_bytes=booked.get(card.uuid, 0) << 30,
             used_bytes=_used(card, instances),
+            outside_bytes=sum(row.mem for row in kernel if row.gpu == card.minor and row.id not in ours)
+            if kernel
+            else None,
         )
         for card in cards
     ]

@@ -27,6 +27,7 @@ from extender.books import Books
 from extender.cache import Cache
 from extender.events import Announcer
 from extender.metrics import Metrics
+from extender.resize import Leadership, Resizer
 from extender.setbacks import Setbacks
 from extender.verbs import Verbs
 from extender.waker import Waker
@@ -35,6 +36,14 @@ log: Final = logging.getLogger("extender")
 
 SETTLE_SECONDS: Final = 2.0
 STOP_SECONDS: Final = 5.0
+
+
+def lease(written: str) -> str:
+    """`namespace/name`, or nothing. Raises ValueError."""
+    namespace, _, name = written.partition("/")
+    if written and not (namespace and name and "/" not in name):
+        raise ValueError("write namespace/name")
+    return written
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +71,12 @@ class Settings:
         "schedulerName of the pods whose waiting is explained by events", names, (SCHEDULER_NAME,)
     )
     compare_seconds: float = setting("how often the books are compared with a fresh list", seconds(1, 86_400), 300.0)
+    lease: str = setting(
+        "namespace/name of the Lease that kube-scheduler holds: only beside its holder shares grow; empty = this"
+        " extender is the only one",
+        lease,
+        "",
+    )
     log_level: LogLevel = setting("debug, info, warning or error", member(LogLevel), LogLevel.INFO)
     log_format: LogFormat = setting("text or json", member(LogFormat), LogFormat.TEXT)
 
@@ -114,6 +129,7 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
                 group.create_task(_compared(cache, settings.compare_seconds)),
                 group.create_task(_settled(binder)),
                 group.create_task(Waker(client, verbs).run()),
+                group.create_task(_resized(cache, Resizer(client, books, Leadership(client, settings.lease)))),
             ]
             await stop.wait()
             for task in tasks:
@@ -156,6 +172,12 @@ async def _compared(cache: Cache, every: float) -> None:
             await cache.compare()
         except CgpuError as error:
             log.warning("the books could not be compared: %s", error)
+
+
+async def _resized(cache: Cache, resizer: Resizer) -> None:
+    await cache.nodes.synced.wait()
+    await cache.pods.synced.wait()
+    await resizer.run(cache.pod_changes)
 
 
 async def _settled(binder: Binder) -> None:

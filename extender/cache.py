@@ -79,9 +79,14 @@ class Cache:
         self._client = client
         self.books = books
         self.changes = asyncio.Event()
-        self.pods = Reflector(client, PODS, PodSink(books, self.changes.set))
+        self.pod_changes = asyncio.Event()  # the same for whoever looks at pods' annotations
+        self.pods = Reflector(client, PODS, PodSink(books, self._pods_changed))
         self.nodes = Reflector(client, NODES, NodeSink(books, self.changes.set))
         self.drift_gib = 0  # what the last comparison had to correct
+
+    def _pods_changed(self) -> None:
+        self.changes.set()
+        self.pod_changes.set()
 
     @property
     def ready(self) -> bool:

@@ -32,6 +32,8 @@ class FakeApi:
         self.mute = False  # watchers do not hear of changes
         self.closed = False  # every list answers 503
         self.page_size = 500
+        self.leases = 0  # how often a lease was read
+        self.leader = ""  # holderIdentity of every lease
         self.before_bind: Callable[[Json], web.Response | None] = lambda _: None
         self.after_bind: Callable[[Json], web.Response | None] = lambda _: None
         self._log: list[tuple[int, str, str, Json]] = []
@@ -43,6 +45,8 @@ class FakeApi:
         app = web.Application()
         app.router.add_get("/api/v1/{kind:pods|nodes}", self._list_or_watch)
         app.router.add_get("/api/v1/namespaces/{namespace}/pods/{name}", self._get_pod)
+        app.router.add_patch("/api/v1/namespaces/{namespace}/pods/{name}", self._patch_pod)
+        app.router.add_get("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}", self._get_lease)
         app.router.add_post("/api/v1/namespaces/{namespace}/pods/{name}/binding", self._bind)
         app.router.add_patch("/api/v1/namespaces/{namespace}/pods/{name}/status", self._condition)
         app.router.add_post("/api/v1/namespaces/{namespace}/events", self._event)
@@ -138,6 +142,25 @@ class FakeApi:
     async def _get_pod(self, request: web.Request) -> web.Response:
         pod = self.pods.get(f"{request.match_info['namespace']}/{request.match_info['name']}")
         return web.json_response(pod) if pod is not None else _status(404, "pods not found")
+
+    async def _get_lease(self, request: web.Request) -> web.Response:
+        del request
+        self.leases += 1
+        return web.json_response({"spec": {"holderIdentity": self.leader}})
+
+    async def _patch_pod(self, request: web.Request) -> web.Response:
+        body = (await request.json())["metadata"]
+        key = f"{request.match_info['namespace']}/{request.match_info['name']}"
+        if key not in self.pods:
+            return _status(404, "pods not found")
+        changed = json.loads(json.dumps(self.pods[key]))
+        meta = changed["metadata"]
+        if any(body.get(name, meta[name]) != meta[name] for name in ("uid", "resourceVersion")):
+            return _status(409, "the object has been modified")
+        annotations = {**meta.get("annotations", {}), **body["annotations"]}
+        meta["annotations"] = {name: text for name, text in annotations.items() if text is not None}
+        await self.set_pod(changed)
+        return web.json_response(changed)
 
     async def _bind(self, request: web.Request) -> web.Response:
         body = await request.json()

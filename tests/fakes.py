@@ -17,9 +17,9 @@ import grpc
 
 from cgpu.cdi import Edits, env_only
 from cgpu.core.errors import UnavailableError
-from cgpu.core.model import Card
+from cgpu.core.model import Card, Pod
 from cgpu.core.names import RESOURCE_CORE, RESOURCE_MEM, Mode
-from cgpu.kube.objects import Page, Resource
+from cgpu.kube.objects import Page, Resource, decode_pod
 from cgpu.kubelet import deviceplugin_pb2 as dp
 from cgpu.kubelet import deviceplugin_pb2_grpc as dp_grpc
 from cgpu.kubelet import podresources_pb2 as pr
@@ -140,6 +140,18 @@ class FakeApi:
         self._write(f"capacity {dict(capacity)}")
         _merge(self.node["status"]["capacity"], capacity)
         self._send("/api/v1/nodes", "MODIFIED", self.node)
+
+    async def swap_pod_annotations(self, seen: Pod, annotations: Mapping[str, str | None]) -> bool:
+        self._write(f"pod {seen.name} {dict(annotations)}")
+        pod = self.pods.get(seen.uid)
+        if pod is None or decode_pod(json.dumps(pod).encode()).annotations != seen.annotations:
+            return False
+        self.annotate(pod, annotations)
+        return True
+
+    def annotate(self, pod: Wire, annotations: Mapping[str, str | None]) -> None:
+        _merge(pod["metadata"]["annotations"], annotations)
+        self.put_pod(pod)
 
     async def post(self, path: str, body: Wire) -> bytes:
         about = body["involvedObject"]
@@ -362,19 +374,35 @@ class FolderInstances:
         self.trouble = ""  # what `problem` says
         self.refuse = ""  # what `create` raises
         self.busy: set[str] = set()  # instances that `destroy` finds in use
+        self.used = 0  # GiB a card below which no instance shrinks
+        self.most = 1000  # GiB a card above which none grows
         folder.mkdir(parents=True, exist_ok=True)
 
     def problem(self, mode: Mode) -> str:
         return self.trouble
 
     def adopt(self, grant: Grant, cards: Sequence[Card]) -> bool:
-        return (self.folder / grant.instance).exists()
+        path = self.folder / grant.instance
+        if not path.exists():
+            return False
+        row, sizes = json.loads(path.read_text()), [share.mem for share in grant.shares.values()]
+        for before, size in zip(row["mem"], sizes, strict=True):
+            if size < min(before, self.used) or size > max(before, self.most):
+                raise UnavailableError(f"{size} GiB are refused")
+        self._write(grant.instance, {**row, "mem": sizes})
+        return True
+
+    def _write(self, name: str, row: Wire) -> None:
+        """At once, since tests look while it is done in another thread."""
+        temporary = self.folder.parent / f"{self.folder.name}.new"
+        temporary.write_text(json.dumps(row))
+        temporary.replace(self.folder / name)
 
     def create(self, grant: Grant, cards: Sequence[Card]) -> None:
         if self.refuse:
             raise UnavailableError(self.refuse)
         row = {"pod": grant.pod, "container": grant.container, "mem": [s.mem for s in grant.shares.values()]}
-        (self.folder / grant.instance).write_text(json.dumps(row))
+        self._write(grant.instance, row)
 
     def destroy(self, instance: str) -> None:
         if instance in self.busy:

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from cgpu.cli import resize
 from cgpu.cli.status import ended
 from cgpu.core.annotations import decode_devices
 from cgpu.core.errors import AnnotationError, InputError, UnavailableError
@@ -35,7 +36,9 @@ Used = dict[str, int | None]
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(
-        prog="kubectl inspect cgpu", description="Show which pods hold how much memory of which GPU."
+        prog="kubectl inspect cgpu",
+        description="Show which pods hold how much memory of which GPU.",
+        epilog="`kubectl inspect cgpu resize NAMESPACE/POD --gpu-mem GIB` changes a running container's share.",
     )
     made.add_argument("node", nargs="?", metavar="NODE", help="only this node")
     made.add_argument("-d", "--details", action="store_true", help="one row a pod, with what is really used")
@@ -135,8 +138,11 @@ async def _watch(client: KubeClient, options: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Exit 0 ok, 1 the API server cannot be reached, 2 usage."""
-    options = parser().parse_args(argv)
+    """Exit 0 ok, 1 the API server cannot be reached, 2 usage. `resize` is a command of its own."""
+    words = sys.argv[1:] if argv is None else argv
+    if words[:1] == ["resize"]:
+        return resize.main(words[1:])
+    options = parser().parse_args(words)
     return ended("kubectl inspect cgpu", lambda: asyncio.run(run(options)))
 
 

@@ -17,6 +17,7 @@ from enum import StrEnum
 
 from cgpu.core.annotations import decode_resize
 from cgpu.core.errors import AnnotationError
+from cgpu.core.model import Allocation, Claim, ContainerKind, Pod, Share
 from cgpu.core.names import ANNOTATION_RESIZE_REQUEST, ANNOTATION_RESIZE_STATUS, ANNOTATION_RESIZED
 
 Sizes = Mapping[str, int]
@@ -193,3 +194,15 @@ def _come_down(view: View) -> Writes:
 
 def _merged(view: View, sizes: Sizes) -> str:
     return encode_sizes({**view.resized, **sizes})
+
+
+def view_of_pod(pod: Pod, claim: Claim, allocation: Allocation) -> View:
+    """`allocation`: what is booked, `resized` included. Raises AnnotationError when `resized` cannot be read."""
+    booked = {name: sum(share.mem for share in shares.values()) for name, shares in allocation.items()}
+    fixed = frozenset(ask.name for ask in claim.asks if ask.kind is ContainerKind.INIT)
+    return view_of(pod.annotations, booked, {name: len(shares) for name, shares in allocation.items()}, fixed)
+
+
+def spread(shares: Mapping[str, Share], mem: int) -> dict[str, Share]:
+    """A container's shares with another size, the same on each card."""
+    return {uuid: Share(mem // len(shares), share.core) for uuid, share in shares.items()}

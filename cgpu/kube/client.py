@@ -23,7 +23,18 @@ from cgpu.core.errors import (
     UnavailableError,
 )
 from cgpu.core.model import Node, Pod
-from cgpu.kube.objects import NODES, PODS, Page, Resource, T, decode_node, decode_page, decode_pod, decode_status
+from cgpu.kube.objects import (
+    NODES,
+    PODS,
+    Page,
+    Resource,
+    T,
+    decode_node,
+    decode_page,
+    decode_pod,
+    decode_status,
+    decode_version,
+)
 from cgpu.kube.package import prepare
 
 prepare()
@@ -212,6 +223,20 @@ class KubeClient:
     async def patch_pod_annotations(self, namespace: str, name: str, annotations: Mapping[str, str | None]) -> None:
         """Set annotations of a pod; None removes one."""
         await self.patch(_pod_path(namespace, name), {"metadata": {"annotations": dict(annotations)}})
+
+    async def swap_pod_annotations(self, seen: Pod, annotations: Mapping[str, str | None]) -> bool:
+        """Set annotations of a pod whose ours are still those of `seen`; False, and nothing written, when they are not."""
+        path = _pod_path(seen.namespace, seen.name)
+        raw = await self.get(path)
+        now = decode_pod(raw)
+        if (now.uid, now.annotations) != (seen.uid, seen.annotations):
+            return False
+        meta = {"uid": seen.uid, "resourceVersion": decode_version(raw), "annotations": dict(annotations)}
+        try:
+            await self.patch(path, {"metadata": meta})
+        except ConflictError:
+            return False
+        return True
 
     async def patch_node_status(self, name: str, capacity: Mapping[str, str | None]) -> None:
         """Set extended resources in a node's status.capacity (allocatable follows); None removes one."""

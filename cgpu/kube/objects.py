@@ -289,7 +289,7 @@ def decode_event(raw: bytes) -> tuple[str, msgspec.Raw]:
     return event.type, event.object
 
 
-def decode_version(raw: msgspec.Raw) -> str:
+def decode_version(raw: bytes | msgspec.Raw) -> str:
     """metadata.resourceVersion of any object."""
     return _decode(_METAS.decode, raw).metadata.resource_version
 

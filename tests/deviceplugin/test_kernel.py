@@ -13,6 +13,7 @@ from cgpu.core.errors import UnavailableError
 from cgpu.core.model import Card, Share
 from cgpu.core.names import Mode
 from cgpu.procfs import CgpuProc
+from deviceplugin.compute import Compute
 from deviceplugin.grants import Grant
 from deviceplugin.kernel import KernelInstances
 
@@ -34,10 +35,18 @@ class Kernel(CgpuProc):
         super().__init__(root)
         for minor in (0, 1):
             (root / f"cgpu_km/{minor}").mkdir(parents=True)
+            (root / f"cgpu_km/{minor}/policy").write_text("1\n")
+            (root / f"cgpu_km/{minor}/max_inst").write_text("20\n")
         (root / "cgpu_km/version").write_text("1.0.0\n")
         (root / "cgpu_km/inst_ctl").touch()
         self.full: set[int] = set()
         self.busy = 0
+        self.in_use = False  # memsize cannot be lowered
+
+    def set_instance(self, gpu: int, id_: str, name: str, value: int) -> None:
+        if self.in_use:
+            raise UnavailableError("refused") from OSError(errno.EBUSY, "busy")
+        super().set_instance(gpu, id_, name, value)
 
     def create(self, id_: str, gpu: int, mem: int, weight: int | None = None, highprio: bool = False) -> None:
         if gpu in self.full:
@@ -107,10 +116,38 @@ def test_an_instance_has_the_share_that_the_product_documents(node: Node) -> Non
     }  # fmt: skip
 
 
-def test_shares_of_compute_are_refused(node: Node) -> None:
-    with pytest.raises(UnavailableError, match="mode core_mem is not served by this version: label the node"):
+def test_shares_of_compute_are_weights_of_a_card_that_divides_itself_by_them(node: Node) -> None:
+    (node.kernel.path / "0/max_inst").write_text("25\n")
+
+    node.instances.create(grant(mode=Mode.CORE_MEM, core=30), CARDS)
+
+    [row] = node.instances.rows()
+    assert (row.mem, row.weight) == (SIX, 6)
+    assert (node.kernel.get_gpu(0, "policy"), node.kernel.get_gpu(0, "max_inst")) == (3, 20)
+    assert node.kernel.get_gpu(1, "policy") == 1
+
+
+def test_a_card_gets_its_policy_back_with_the_mode_that_shares_compute(node: Node) -> None:
+    node.kernel.set_gpu(0, "policy", 4)
+    for _ in range(2):
         node.instances.create(grant(mode=Mode.CORE_MEM, core=30), CARDS)
-    assert node.left == []
+        node.instances.destroy(ID)
+
+    node.instances.create(grant(), CARDS)
+
+    assert node.kernel.get_gpu(0, "policy") == 4
+    node.kernel.set_gpu(0, "policy", 2)
+    node.instances.destroy(ID)
+    node.instances.create(grant(), CARDS)
+    assert node.kernel.get_gpu(0, "policy") == 2, "what the administrator sets in mode cgpu stays"
+
+
+def test_a_card_takes_as_many_instances_as_the_chart_says(node: Node) -> None:
+    compute = Compute(node.kernel, node.folder / "run", max_instances=25)
+
+    compute.prepare(0, Mode.CGPU)
+
+    assert [node.kernel.get_gpu(minor, "max_inst") for minor in (0, 1)] == [25, 20]
 
 
 def test_a_container_gets_nodes_rules_and_the_drivers_files(node: Node) -> None:
@@ -136,6 +173,14 @@ def test_a_restart_adopts_what_is_there_and_its_size(node: Node) -> None:
 
     assert node.instances.adopt(grant(mem=7), CARDS)
     assert (node.kernel.path / f"0/{ID}/memsize").read_text() == f"{15109 * 7 // 14 << 20}\n"
+
+
+def test_what_is_in_use_cannot_be_taken_away(node: Node) -> None:
+    node.instances.create(grant(), CARDS)
+    node.kernel.in_use = True
+
+    with pytest.raises(UnavailableError, match="container main uses 0 MiB of GPU memory, more than the 4316 MiB"):
+        node.instances.adopt(grant(mem=4), CARDS)
 
 
 def test_an_instance_on_another_card_is_made_anew(node: Node) -> None:

@@ -21,7 +21,7 @@ from deviceplugin.modes import choose_mode
 from deviceplugin.options import Options
 from deviceplugin.pairing import Books, Entry, KubeletBooks, pair, parse_checkpoint
 from deviceplugin.runtime import runtime_problem
-from deviceplugin.usage import gpu_rows, instance_rows
+from deviceplugin.usage import BusyMeter, gpu_rows, instance_rows
 from tests.builders import make_card, make_pod
 from tests.deviceplugin.conftest import Bench, bound, until
 from tests.fakes import wire_pod
@@ -295,3 +295,22 @@ def test_an_unknown_flag_ends_with_status_2(
 
     assert caught.value.code == 2
     assert "did you mean --simulate?" in capsys.readouterr().err
+
+
+def test_a_busy_ratio_covers_a_second_at_least_however_often_one_looks() -> None:
+    meter, key = BusyMeter(), ("0a1b2c3d4e5f", 0)
+
+    def look(now: float, busy_ms: int) -> float | None:
+        row = Instance("0a1b2c3d4e5f", 0, 1, 1, 0, 1, 0, busy_ms * 1_000_000, 0, (1, 1), (1, 2), (1, 3))
+        return meter.ratios([row], now).get(key)
+
+    assert [look(0, 0), look(0.5, 400)] == [None, None]
+    assert [look(1, 500), look(1.5, 900), look(2, 1500)] == [0.5, 0.6, 1.0]
+    assert meter.ratios([], 3) == {}
+
+
+def test_memory_that_others_than_pods_hold_is_told() -> None:
+    row = Instance("dddddddddddd", 0, 1, 5 << 30, 0, 1, 0, 0, 0, (1, 1), (1, 2), (1, 3))
+
+    assert [gpu.outside_bytes for gpu in gpu_rows(CARDS, (), [], [row])] == [5 << 30, 0]
+    assert [gpu.outside_bytes for gpu in gpu_rows(CARDS, (), [])] == [None, None]

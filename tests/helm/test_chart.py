@@ -144,6 +144,9 @@ def test_one_plugin_a_node_goes_before_the_next_comes(defaults: list[Manifest]) 
     ("values", "which", "name", "want"),
     [
         pytest.param(["defaultMode=share"], PLUGIN, "device-plugin", "--default-mode=share", id="default mode"),
+        pytest.param(
+            ["devicePlugin.corePolicy=2"], PLUGIN, "device-plugin", "--core-policy=2", id="policy of core_mem"
+        ),
         pytest.param(["devicePlugin.maxInstances=7"], PLUGIN, "device-plugin", "--max-instances=7", id="shares a card"),
         pytest.param(["devicePlugin.reserveMiB=256"], PLUGIN, "device-plugin", "--reserve-mib=256", id="reserve"),
         pytest.param(["devicePlugin.ignoredXids={13,31}"], PLUGIN, "device-plugin", "--ignored-xids=13,31", id="xids"),
@@ -227,7 +230,7 @@ def test_only_what_does_no_harm_is_merely_warned_of(defaults: list[Manifest]) ->
     actions = {row["policyName"]: row["validationActions"] for row in bindings}
 
     assert actions.pop(f"{NAME}-gpu-count") == ["Warn"]
-    assert [*actions.values()] == [["Deny"]] * 4
+    assert [*actions.values()] == [["Deny"]] * 5
 
 
 def test_the_policies_name_every_annotation_that_only_our_services_write(defaults: list[Manifest]) -> None:
