@@ -2,8 +2,9 @@
 """What cgpu-runtime adds to runc on this host: side by side in one run, with the kernel's side in a folder.
 
 `create` of a container with a share, of one without GPU, and a question (`state`). The wrapper is laid out as install.sh
-does it; its kernel writes inst_ctl as the module shows it, and mounts nothing. Where NVIDIA's own runtime has been built
-for the tests, what that adds to the same creation stands beside it.
+does it, for the system's Python; its kernel writes inst_ctl as the module shows it, and mounts nothing. Where NVIDIA's own
+runtime has been built for the tests, what that adds to the same creation stands beside it: with a list of a card and files
+only, and with the hooks that its own tool lists beside them for every host (creation.py has it in its real place).
 """
 
 import json
@@ -69,7 +70,7 @@ def installed(here: Path) -> Path:
     (here / "opt/bin").mkdir(parents=True)
     shutil.copytree(ROOT / "cgpu", site / "cgpu", ignore=shutil.ignore_patterns("__pycache__"))
     (site / "stand_in.py").write_text(STAND_IN)
-    (here / "opt/bin/python3").symlink_to(Path(sys.executable).resolve())
+    (here / "opt/bin/python3").symlink_to(host_python())
     text = (ROOT / "cgpu/runtime/front.sh").read_text()
     assert "from cgpu.runtime.__main__ import command" in text
     front = here / "opt/bin/cgpu-runtime"
@@ -77,6 +78,13 @@ def installed(here: Path) -> Path:
     front.chmod(0o755)
     machine(here)
     return front
+
+
+def host_python() -> Path:
+    """The system's own Python, as a host has it, where that is new enough; else this one."""
+    system = Path("/usr/bin/python3")
+    asked = subprocess.run([system, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"])
+    return (system if asked.returncode == 0 else Path(sys.executable)).resolve()
 
 
 def machine(here: Path) -> None:
@@ -100,12 +108,14 @@ def machine(here: Path) -> None:
 
 def bundle(place: Path, env: Sequence[str]) -> Path:
     """A container with busybox."""
-    (place / "rootfs/bin").mkdir(parents=True)
+    for folder in ("bin", "etc"):
+        (place / "rootfs" / folder).mkdir(parents=True)
     shutil.copy2(shutil.which("busybox") or "/bin/busybox", place / "rootfs/bin/busybox")
     subprocess.run(["runc", "spec", "-b", place], check=True)
     document = json.loads((place / "config.json").read_text())
     document["process"] |= {"terminal": False, "args": ["/bin/busybox", "true"]}
     document["process"]["env"] += env
+    document["root"]["readonly"] = False  # NVIDIA's hooks write links and the loader's cache
     document["linux"].pop("seccomp", None)
     (place / "config.json").write_text(json.dumps(document))
     (place / "config.json.first").write_text(json.dumps(document))
@@ -143,7 +153,7 @@ def compare(title: str, ways: dict[str, Callable[[], Cost]]) -> None:
     print(f"{title}: {next(iter(ways))} {base.clock:.2f} ms")
     for name, cost in list(zip(ways, medians, strict=True))[1:]:
         added = f"added {cost.clock - base.clock:6.2f} ms, of processor {cost.processor - base.processor:6.2f} ms"
-        print(f"    {name:24} {cost.clock:7.2f} ms = {cost.clock / base.clock:5.2f} times, {added}", flush=True)
+        print(f"    {name:30} {cost.clock:7.2f} ms = {cost.clock / base.clock:5.2f} times, {added}", flush=True)
 
 
 def created(runtime: Sequence[str | Path], state: Path, place: Path) -> Callable[[], Cost]:
@@ -160,13 +170,25 @@ def created(runtime: Sequence[str | Path], state: Path, place: Path) -> Callable
 
 CDI = {
     "cdiVersion": "0.5.0",
-    "kind": "nvidia.com/gpu",
     "devices": [{"name": "0", "containerEdits": {"deviceNodes": [{"path": "/dev/nvidia0", "type": "c", "major": 1, "minor": 3}]}}],
 }  # fmt: skip
 
 
-def nvidias(here: Path) -> list[Path]:
-    """NVIDIA's own runtime, if some test has built it, in CDI mode with a card and as many files as ours mounts."""
+# what nvidia-ctk 1.20.2 lists for a host with one card
+HOOKS = (
+    ["create-symlinks", "--link", f"libcuda.so.1::{Path('/', LIBRARY).parent}/libcuda.so"],
+    ["enable-cuda-compat", "--host-driver-version=535.261.03"],
+    ["update-ldcache", "--folder", str(Path("/", LIBRARY).parent)],
+    ["disable-device-node-modification"],
+    ["update-application-profile"],
+)
+
+
+def nvidias(here: Path) -> dict[str, list[Path]]:
+    """NVIDIA's own runtime, if some test has built it, in CDI mode with a card and as many files as ours mounts.
+
+    Returns the names of the devices in two lists, without hooks and with them, each with the runtime's program.
+    """
     built = sorted(cache_root().glob("bin/*/nvidia-container-runtime"), key=lambda path: path.stat().st_mtime)
     (here / "cdi").mkdir()
     (here / "nvidia-container-runtime").mkdir()
@@ -176,13 +198,18 @@ def nvidias(here: Path) -> list[Path]:
     mounts = [
         {"hostPath": str(path), "containerPath": f"/mnt/{path.name}", "options": ["ro", "bind"]} for path in sources
     ]
-    (here / "cdi/nvidia.json").write_text(json.dumps(CDI | {"containerEdits": {"mounts": mounts}}))
+    tool = built[-1].with_name("nvidia-cdi-hook") if built else Path()
+    hooks = [{"hookName": "createContainer", "path": str(tool), "args": [tool.name, *words]} for words in HOOKS]
+    kinds: dict[str, dict[str, object]] = {"nvidia.com/files": {}, "nvidia.com/gpu": {"hooks": hooks}}
+    for kind, more in kinds.items():
+        spec = CDI | {"kind": kind, "containerEdits": {"mounts": mounts, **more}}
+        (here / f"cdi/{kind.rpartition('/')[2]}.json").write_text(json.dumps(spec))
     (here / "nvidia-container-runtime/config.toml").write_text(
         '[nvidia-container-runtime]\nmode = "cdi"\nruntimes = ["runc"]\n'
         f'[nvidia-container-runtime.modes.cdi]\nspec-dirs = ["{here}/cdi"]\ndefault-kind = "nvidia.com/gpu"\n'
     )
     os.environ["XDG_CONFIG_HOME"] = str(here)
-    return built[-1:]
+    return {f"{kind}=0": built[-1:] for kind in kinds} if built else {}
 
 
 def main() -> int:
@@ -191,10 +218,12 @@ def main() -> int:
         os.environ |= {"BENCH_FOLDER": folder, "CGPU_CONFIG": f"{folder}/config.toml"}
         front, state = installed(here), here / "state"
         share, plain = bundle(here / "share", SHARE), bundle(here / "plain", [])
-        card = bundle(here / "card", ["NVIDIA_VISIBLE_DEVICES=0"])
         print(f"medians of {REPEATS} rounds")
         ours = {"runc": created(["runc"], state, share), "cgpu-runtime": created([front], state, share)}
-        theirs = {path.name: created([path], state, card) for path in nvidias(here)}
+        theirs = {
+            f"NVIDIA's, {name}": created(program, state, bundle(here / name[11:], [f"NVIDIA_VISIBLE_DEVICES={name}"]))
+            for name, program in nvidias(here).items()
+        }
         compare("create, with a share", ours | theirs)
         compare(
             "create, without GPU",
