@@ -2,6 +2,10 @@
 """The command over a proc tree in a folder."""
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,6 +55,20 @@ def test_rows_are_sorted_and_named(run: Run, capsys: pytest.CaptureFixture[str])
     assert shown.startswith("| cGPU Version: 1.0.0\n+---+")
     assert [line.split("|")[2].strip() for line in shown.splitlines()[4:7]] == [B, "ns/web-0", "ns/web-0"]
     assert "\x1b" not in shown
+
+
+def test_a_terminal_gets_a_bold_heading(root: Path) -> None:
+    """A real one; what is not a terminal gets none (above)."""
+    ours, theirs = pty.openpty()
+    command = "import sys; from cgpu.cli.smi import main; sys.exit(main())"
+    words = ["--proc-root", str(root), "--run-folder", str(root / "run")]
+    done = subprocess.run([sys.executable, "-c", command, *words], stdout=theirs, cwd=Path(__file__).parents[2])
+    os.close(theirs)
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+
+    assert done.returncode == 0
+    assert shown.count("\x1b[1m") == shown.count("\x1b[0m") == 1
 
 
 def test_processes_by_name_where_they_can_be_seen(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
