@@ -20,6 +20,7 @@ from cgpu.core.memory import visible_bytes
 from cgpu.core.model import Card
 from cgpu.core.names import Mode
 from cgpu.driver import driver_files
+from cgpu.footprint import Footprint, node_numbers
 from cgpu.procfs import CgpuProc, Instance, driver_version
 from deviceplugin.compute import Compute
 from deviceplugin.grants import Grant, weight_of
@@ -47,12 +48,10 @@ class KernelInstances:
         """`run`: /run/cgpu; `compute`: sets the cards' policy; `host_root`: the node's own root, with the driver's files."""
         self._proc = proc
         self._problem = problem
-        self._run = run
+        self._footprint = Footprint(proc, run, mount, unmount)
         self._compute = compute or Compute(proc, run)
         self._proc_root = proc_root
         self._host_root = host_root
-        self._mount = mount
-        self._unmount = unmount
 
     def problem(self, mode: Mode) -> str:
         """Why nothing can be made here in this mode, "" when it can."""
@@ -65,7 +64,7 @@ class KernelInstances:
         """
         wanted = _sizes(grant, cards)
         there = {row.gpu: row for row in self._proc.instances_of(grant.instance)}
-        if not self._note(grant.instance).exists() or there.keys() != wanted.keys():
+        if not self._footprint.note(grant.instance).exists() or there.keys() != wanted.keys():
             return False
         for minor, size in wanted.items():
             if there[minor].mem != size:
@@ -86,7 +85,7 @@ class KernelInstances:
         """Make the grant's instance on each of its cards. Raises UnavailableError; nothing stays then."""
         if problem := self.problem(grant.mode):
             raise UnavailableError(problem)
-        if self._note(grant.instance).exists() or self._proc.instances_of(grant.instance):
+        if self._footprint.has_any(grant.instance):
             self.destroy(grant.instance)  # of other cards, or half-made
         try:
             self._write_note(grant)
@@ -101,19 +100,11 @@ class KernelInstances:
 
     def destroy(self, instance: str) -> None:
         """End an instance; one that is gone is no error. Raises UnavailableError while a container holds it."""
-        folder = self._run / instance
-        try:
-            self._unmount(folder)
-        except OSError as error:
-            raise UnavailableError(f"{folder} cannot be unmounted: {error.strerror}") from error
-        with suppress(OSError):
-            folder.rmdir()
-        self._proc.end(instance, _BUSY_S)
-        self._note(instance).unlink(missing_ok=True)
+        self._footprint.end(instance, _BUSY_S)
 
     def existing(self) -> frozenset[str]:
         """Ids of the instances that were made for pods."""
-        return frozenset(note.stem for note in self._run.glob("*.json") if _is_ours(note))
+        return frozenset(note.stem for note in self._footprint.run.glob("*.json") if _is_ours(note))
 
     def rows(self) -> tuple[Instance, ...]:
         """Every instance as the kernel counts it; none while the module is not there."""
@@ -127,24 +118,18 @@ class KernelInstances:
         del cards
         files = driver_files(self._host_root, driver_version(self._proc_root))
         libraries = [BindMount(file.source, file.path, _READ_ONLY) for file in files]
-        devices = _numbers(self._proc.instances_of(grant.instance))
-        return virtual_nodes(env, self._run / grant.instance, devices, libraries)
+        devices = node_numbers(self._proc.instances_of(grant.instance))
+        return virtual_nodes(env, self._footprint.run / grant.instance, devices, libraries)
 
     def _mount_nodes(self, instance: str) -> None:
-        folder = self._run / instance
-        if os.path.ismount(folder):
+        if os.path.ismount(self._footprint.run / instance):
             return
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._mount(instance, folder)
-        except OSError as error:
+            self._footprint.mount_nodes(instance)
+        except UnavailableError as error:
             raise UnavailableError(
-                f"cgpufs of {instance} cannot be mounted on {folder}: {error.strerror}:"
-                " the plugin's pod must be privileged (devicePlugin.privileged of the chart)"
+                f"{error}: the plugin's pod must be privileged (devicePlugin.privileged of the chart)"
             ) from error
-
-    def _note(self, instance: str) -> Path:
-        return self._run / f"{instance}.json"
 
     def _write_note(self, grant: Grant) -> None:
         document = {
@@ -154,13 +139,7 @@ class KernelInstances:
             "pod": grant.pod,
             "podUID": grant.pod_uid,
         }
-        temporary = self._run / f".{grant.instance}.tmp"
-        try:
-            self._run.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps(document))
-            temporary.replace(self._note(grant.instance))
-        except OSError as error:
-            raise UnavailableError(f"{self._note(grant.instance)} cannot be written: {error.strerror}") from error
+        self._footprint.write_note(grant.instance, document)
 
 
 def _sizes(grant: Grant, cards: Sequence[Card]) -> dict[int, int]:
@@ -172,14 +151,6 @@ def _sizes(grant: Grant, cards: Sequence[Card]) -> dict[int, int]:
 def _weight(grant: Grant) -> int | None:
     """Where compute is not asked for the kernel gives what is free: 1, or none where all slices are handed out."""
     return weight_of(grant) if grant.mode is Mode.CORE_MEM else None
-
-
-def _numbers(rows: Sequence[Instance]) -> dict[str, tuple[int, int]]:
-    """Node name → the numbers of the virtual device, for the device cgroup."""
-    found = {f"nvidia{row.gpu}": row.dev for row in rows}
-    for row in rows:
-        found |= {"nvidiactl": row.ctl, "nvidia-uvm": row.uvm}
-    return found
 
 
 def _is_ours(note: Path) -> bool:

@@ -11,8 +11,9 @@ from cgpu import light_json as json
 from cgpu.cgpufs import mount_cgpufs, unmount
 from cgpu.core.errors import UnavailableError
 from cgpu.core.light import TYPE_CHECKING, NamedTuple
+from cgpu.footprint import Footprint, node_numbers
 from cgpu.light import Path, suppress
-from cgpu.procfs import CgpuProc, Instance
+from cgpu.procfs import CgpuProc
 from cgpu.runtime.request import Request
 from cgpu.runtime.spec import Node
 
@@ -44,17 +45,14 @@ class Instances:
     ) -> None:
         """`run`: /run/cgpu; `mount` and `unmount` make and end the mount of an instance's nodes."""
         self._kernel = kernel
-        self._run = run
-        self._mount = mount
-        self._unmount = unmount
+        self._footprint = Footprint(kernel, run, mount, unmount)
 
     def make(self, id_: str, owner: Owner, request: Request) -> list[Node]:
         """Make an instance and mount its nodes; what another life of the same container left is ended before.
 
         Raises UnavailableError with the kernel's reason; nothing is left then.
         """
-        self._run.mkdir(parents=True, exist_ok=True)
-        if self._note(id_).exists() or self._kernel.instances_of(id_):
+        if self._footprint.has_any(id_):
             self.end(id_)
         try:
             self._write(id_, owner)
@@ -68,40 +66,24 @@ class Instances:
 
     def end(self, id_: str) -> None:
         """End an instance, its mount and its note. Raises UnavailableError while something holds its devices."""
-        folder = self._run / id_
-        try:
-            self._unmount(folder)
-        except OSError as error:
-            raise UnavailableError(f"{folder} cannot be unmounted: {error.strerror}") from error
-        with suppress(OSError):
-            folder.rmdir()
-        self._kernel.end(id_, _BUSY_S)
-        self._note(id_).unlink(missing_ok=True)
+        self._footprint.end(id_, _BUSY_S)
 
     def has(self, id_: str) -> bool:
         """Whether the wrapper made this instance."""
-        return self._note(id_).exists()
+        return self._footprint.note(id_).exists()
 
     def leftovers(self) -> list[str]:
         """Instances whose container is gone or never came to be."""
         try:
-            notes = sorted(note for note in self._run.iterdir() if note.name.endswith(".json"))
+            notes = sorted(note for note in self._footprint.run.iterdir() if note.name.endswith(".json"))
         except OSError:
             return []  # nothing was ever made
         return [note.stem for note in notes if self._is_leftover(note)]
 
     def _nodes(self, id_: str) -> list[Node]:
-        folder = self._run / id_
-        folder.mkdir(exist_ok=True)
-        try:
-            self._mount(id_, folder)
-        except OSError as error:
-            raise UnavailableError(f"cgpufs of {id_} cannot be mounted on {folder}: {error.strerror}") from error
-        numbers = _numbers(self._kernel.instances_of(id_))
+        folder = self._footprint.mount_nodes(id_)
+        numbers = node_numbers(self._kernel.instances_of(id_))
         return [Node(str(node), f"/dev/{node.name}", *numbers[node.name]) for node in sorted(folder.iterdir())]
-
-    def _note(self, id_: str) -> Path:
-        return self._run / f"{id_}.json"
 
     def _write(self, id_: str, owner: Owner) -> None:
         document = {
@@ -111,12 +93,7 @@ class Instances:
             "maker": owner.maker,
             "born": _birth(owner.maker),
         }
-        temporary = self._run / f".{id_}.tmp"
-        try:
-            temporary.write_text(json.dumps(document))
-            temporary.replace(self._note(id_))
-        except OSError as error:
-            raise UnavailableError(f"{self._note(id_)} cannot be written: {error.strerror}") from error
+        self._footprint.write_note(id_, document)
 
     def _is_leftover(self, note: Path) -> bool:
         try:
@@ -127,14 +104,6 @@ class Instances:
             return False  # made by the device plugin
         being_made = _birth(owner["maker"]) == owner["born"] != ""
         return not being_made and not Path(owner["state"]).exists()
-
-
-def _numbers(rows: tuple[Instance, ...]) -> dict[str, tuple[int, int]]:
-    """Node name → the numbers that the device cgroup sees."""
-    found = {f"nvidia{row.gpu}": row.dev for row in rows}
-    for row in rows:
-        found |= {"nvidiactl": row.ctl, "nvidia-uvm": row.uvm}
-    return found
 
 
 def _birth(pid: int) -> str:

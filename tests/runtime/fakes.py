@@ -69,12 +69,15 @@ class Machine:
         library.write_text("")
         self.host = Host(T4, (HostFile(str(library), "libcuda.so.1", "compute"),))
         self.mounted: set[Path] = set()
+        self.mount_error = 0
         self.instances = Instances(self.kernel, self.run, self.mount, self.unmount)
         paths = Paths(folder / "proc", folder / "dev", self.run, folder)
         self.tools = Tools(Config(**config), paths, self.kernel, self.instances, self.log.append, lambda _: self.host)
 
     def mount(self, id_: str, folder: Path) -> None:
         """Plain files stand for nodes: a runtime can bind them all the same."""
+        if self.mount_error:
+            raise OSError(self.mount_error, os.strerror(self.mount_error))
         self.mounted.add(folder)
         for name in ("nvidia0", "nvidiactl", "nvidia-uvm"):
             (folder / name).write_text(id_)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens before a container is created, by document and machine."""
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -135,11 +136,8 @@ def test_what_the_kernel_refuses_leaves_nothing(machine: Machine) -> None:
     assert machine.left == ["0123456789ab", "0123456789ab", "0123456789ab.json"]
 
 
-def test_a_mount_that_fails_leaves_nothing(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(id_: str, folder: Path) -> None:
-        raise OSError(19, "No such device")
-
-    monkeypatch.setattr(machine.instances, "_mount", fail)
+def test_a_mount_that_fails_leaves_nothing(machine: Machine) -> None:
+    machine.mount_error = errno.ENODEV
     with pytest.raises(UnavailableError, match="cgpufs of 0123456789ab cannot be mounted .*: No such device"):
         prepare(call(), document(SHARE | ALL), machine.tools)
 
