@@ -327,6 +327,24 @@ class Loader:
                 self.run(["rmmod", name])
         return self.loaded() or ""
 
+    def exchange(self, parameters: Mapping[str, str]) -> str:
+        """Brings the wanted version to run in place of another, built where need be; returns the running version.
+
+        The core is exchanged below running containers. What cannot be exchanged so, the front above all, is loaded anew as
+        soon as no instance is there. Raises UnavailableError with what is in the way; then the old version runs on.
+        """
+        if not any(name.split(".")[0] == self.core() for name in self.built()):
+            self.build()
+        try:
+            return self.upgrade()
+        except UnavailableError as error:
+            if (_read(self.proc / "inst_ctl") or "").strip():
+                raise UnavailableError(
+                    f"{error}; it is loaded anew when no pod has a share on this node any more"
+                ) from error
+        self.unload()
+        return self.load(parameters)
+
     def _switch(self, core: str) -> None:
         try:
             (self.proc / "upgrade").write_text(f"{core}\n")

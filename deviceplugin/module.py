@@ -24,6 +24,9 @@ class Loading(Protocol):
     def ensure(self, parameters: Mapping[str, str]) -> str:
         """Load it, built before where need be. Raises CgpuError with the reason and the remedy."""
 
+    def exchange(self, parameters: Mapping[str, str]) -> str:
+        """Bring the version that is meant to run in place of another, below running containers. Raises CgpuError."""
+
 
 class Module:
     """What is known of the module. `problem` costs a look at procfs; the work is done by `keep`."""
@@ -56,24 +59,26 @@ class Module:
         wanted = self._loader.wanted() if self._loader is not None else None
         if wanted in {None, running}:
             return ""
-        return f"kernel module cgpu_km {running} runs and {wanted} is wanted: run `cgpu module upgrade` on this node"
+        why = self._failure or "it is being exchanged"
+        return f"kernel module cgpu_km {running} runs and {wanted} is wanted: {why}"
 
     async def keep(self, mode: Callable[[], Mode], wake: Callable[[], None]) -> None:
-        """Load the module whenever the mode in force needs it and it is not there, for ever.
+        """Load the module whenever the mode in force needs it and it is not there, or runs in another version; for ever.
 
         `wake`: called after an attempt that ended otherwise than the one before.
         """
         while True:
-            if self._loader is not None and mode() in ENFORCED and not self._running():
+            running = self._running()
+            if self._loader is not None and mode() in ENFORCED and (not running or self._other_version(running)):
                 before = self._failure
-                await self._try(self._loader)
+                await self._try(self._loader.exchange if running else self._loader.ensure)
                 if not self._failure or self._failure != before:
                     wake()
             await asyncio.sleep(_EVERY_S)
 
-    async def _try(self, loader: Loading) -> None:
+    async def _try(self, work: Callable[[Mapping[str, str]], str]) -> None:
         try:
-            version = await asyncio.to_thread(loader.ensure, self._parameters)
+            version = await asyncio.to_thread(work, self._parameters)
         except CgpuError as error:
             self._failure = str(error)
         else:

@@ -265,6 +265,39 @@ def test_an_upgrade_without_the_new_core_says_so(host: Host) -> None:
         host.loader.upgrade()
 
 
+def test_a_front_that_cannot_stay_waits_until_no_instance_is_there(host: Host) -> None:
+    run_older(host)
+    refused = (1, "", "insmod: ERROR: could not insert module: Protocol error")
+    host.answers["insmod cgpu_core_1_0_0.ko"] = refused
+    host.write("proc/cgpu_km/inst_ctl", "aaa gpu=0 mem=1\n")
+
+    with pytest.raises(UnavailableError, match="0.9.0 runs on; it is loaded anew when no pod has a share"):
+        host.loader.exchange({"slice_ms": "2"})
+    assert host.made("rmmod") == []
+
+    host.write("proc/cgpu_km/inst_ctl", "")
+    host.calls.clear()
+    unloaded = host.loader.unload
+
+    def unload() -> None:
+        unloaded()
+        host.answers.clear()  # what refused was the front, and that is gone
+
+    host.loader.unload = unload  # type: ignore[method-assign]
+    assert host.loader.exchange({"slice_ms": "2"}) == "1.0.0"
+    assert host.made("rmmod") == ["cgpu_core_0_9_0", "cgpu_km"]
+    assert host.made("insmod")[1:] == ["cgpu_km.ko slice_ms=2", "cgpu_core_1_0_0.ko"]
+
+
+def test_an_exchange_below_running_containers_takes_nothing_out(host: Host) -> None:
+    run_older(host)
+    host.write("proc/cgpu_km/inst_ctl", "aaa gpu=0 mem=1\n")
+
+    host.loader.exchange({})
+
+    assert (host.made("insmod"), host.made("rmmod")) == (["cgpu_core_1_0_0.ko"], ["cgpu_core_0_9_0"])
+
+
 def test_an_upgrade_to_what_runs_does_nothing(host: Host) -> None:
     host.loader.load()
     host.calls.clear()

@@ -34,6 +34,9 @@ class Loader:
         running(self._root, self._version)
         return self._version
 
+    def exchange(self, parameters: Mapping[str, str]) -> str:
+        return self.ensure(parameters)
+
 
 def running(root: Path, version: str) -> None:
     (root / "cgpu_km").mkdir(parents=True, exist_ok=True)
@@ -85,6 +88,16 @@ async def test_a_module_that_is_taken_out_is_loaded_again(tmp_path: Path, quick:
     assert await kept(module, Mode.CORE_MEM, 1) == [""]
 
 
+async def test_another_version_is_exchanged_and_what_is_in_the_way_is_told(tmp_path: Path, quick: None) -> None:
+    running(tmp_path, "0.9.0")
+    module = Module(CgpuProc(tmp_path), Loader(tmp_path, "the front is another"), {})
+
+    first, last = await kept(module, Mode.CGPU, 2)
+
+    assert first == "kernel module cgpu_km 0.9.0 runs and 1.0.0 is wanted: the front is another"
+    assert last == ""
+
+
 async def test_modes_without_isolation_load_nothing(tmp_path: Path, quick: None) -> None:
     loader = Loader(tmp_path)
     modes = iter([Mode.SHARE, Mode.DEFAULT])
@@ -100,7 +113,7 @@ async def test_modes_without_isolation_load_nothing(tmp_path: Path, quick: None)
     ("version", "want"),
     [
         pytest.param("1.0.0", "", id="the version that is meant"),
-        pytest.param("0.9.0", "0.9.0 runs and 1.0.0 is wanted: run `cgpu module upgrade`", id="another version"),
+        pytest.param("0.9.0", "0.9.0 runs and 1.0.0 is wanted: it is being exchanged", id="another version"),
     ],
 )
 def test_the_version_that_runs_is_compared(tmp_path: Path, version: str, want: str) -> None:
