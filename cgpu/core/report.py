@@ -2,12 +2,13 @@
 """What `kubectl inspect cgpu` prints: text and JSON from facts, the same text for the same facts."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cgpu.core.annotations import allocation_of
 from cgpu.core.errors import InputError
-from cgpu.core.model import Card, Pod
+from cgpu.core.model import Card, Claim, Pod
+from cgpu.core.names import ANNOTATION_RESIZED
 from cgpu.core.pods import claim_of, holds, largest_phase
 from cgpu.core.usage import holdings_of
 
@@ -23,6 +24,7 @@ class PodRow:
     booked: Mapping[int, int] = field(default_factory=dict)
     pending: int = 0
     used_bytes: int | None = None
+    asked: int | None = None  # GiB that it had before a live resize, and that its manifest says
 
     @property
     def total(self) -> int:
@@ -86,7 +88,14 @@ def _pod_row(pod: Pod, cards: Sequence[Card], used: Mapping[str, int | None]) ->
     held = holdings_of(claim, allocation) if allocation else {}
     booked = {card.index: held[card.uuid].mem for card in cards if card.uuid in held}
     pending = 0 if booked else largest_phase((ask.kind, ask.mem) for ask in claim.asks)
-    return PodRow(pod.namespace, pod.name, booked, pending, used.get(pod.key))
+    asked = _asked(pod, claim, cards) if ANNOTATION_RESIZED in pod.annotations else None
+    return PodRow(pod.namespace, pod.name, booked, pending, used.get(pod.key), asked)
+
+
+def _asked(pod: Pod, claim: Claim, cards: Sequence[Card]) -> int:
+    before = {key: text for key, text in pod.annotations.items() if key != ANNOTATION_RESIZED}
+    allocation = allocation_of(replace(pod, annotations=before), claim, cards) or {}
+    return sum(held.mem for held in holdings_of(claim, allocation).values())
 
 
 def percent(part: int, whole: int) -> str:
@@ -120,14 +129,16 @@ def details(nodes: Sequence[NodeRow]) -> str:
 
 def _block(node: NodeRow) -> list[str]:
     indices, waits = sorted(node.cards), bool(node.pending)
+    resized = any(pod.asked is not None for pod in node.pods)
     header = ["NAME", "NAMESPACE", *(f"GPU{index}(Allocated)" for index in indices)]
-    header += [*(["PENDING(Allocated)"] if waits else []), "USED(MiB)"]
+    header += [*(["PENDING(Allocated)"] if waits else []), *(["ASKED(GiB)"] if resized else []), "USED(MiB)"]
     lines = [
         [
             pod.name,
             pod.namespace,
             *(str(pod.booked.get(index, 0)) for index in indices),
             *([str(pod.pending)] if waits else []),
+            *([str(pod.total if pod.asked is None else pod.asked)] if resized else []),
             _mib(pod.used_bytes),
         ]
         for pod in node.pods
@@ -188,6 +199,7 @@ def as_json(nodes: Sequence[NodeRow]) -> dict[str, Any]:
                         "name": pod.name,
                         "booked": {str(index): mem for index, mem in sorted(pod.booked.items())},
                         "pending": pod.pending,
+                        "asked": pod.total if pod.asked is None else pod.asked,
                         "usedBytes": pod.used_bytes,
                     }
                     for pod in node.pods

@@ -116,3 +116,13 @@ def test_rows_from_pods(pod: Pod, want: tuple[PodRow, ...]) -> None:
 
     assert want == row.pods
     assert list(row.cards) == [0, 1]
+
+
+def test_a_resized_pod_shows_what_it_asked_for_too() -> None:
+    pods = (PodRow("default", "grown", {0: 8}, asked=6), PodRow("default", "plain", {0: 2}))
+
+    text = details([NodeRow("n", "", {0: 14}, pods)])
+
+    rows = [line.split() for line in text.splitlines() if "default" in line]
+    assert "ASKED(GiB)" in text
+    assert rows == [["grown", "default", "8", "6", "-"], ["plain", "default", "2", "2", "-"]]
