@@ -109,7 +109,7 @@ def test_restarts_updates_and_kills_keep_the_books(vm: Machine) -> None:
     text = output(
         vm,
         """
-run one 6 15 --restart always
+run one 6 15 --restart always --runtime=nvidia
 docker update --memory 300m --memory-swap 300m one > /dev/null; memory_of one
 kill -9 $(docker inspect --format '{{.State.Pid}}' one); until memory_of one 2> /dev/null; do sleep 0.2; done
 docker kill one > /dev/null; docker wait one > /dev/null; ended; cat /proc/cgpu_km/inst_ctl | wc -l

@@ -111,7 +111,7 @@ cat /tmp/one; docker exec two python3 $mine
 def test_fifty_containers_in_random_order(vm: Machine) -> None:
     """Half of them killed; nothing of them is left in the kernel, in /run or in the log."""
     chance = random.Random(6)
-    waiting, alive, lines = list(range(50)), [], []
+    waiting, alive, lines = list(range(50)), list[int](), list[str]()
     while waiting or alive:
         if waiting and len(alive) < 12 and (not alive or chance.random() < 0.6):
             alive.append(number := waiting.pop())
@@ -177,6 +177,39 @@ echo 4096 2> /dev/null > 0/$two/memsize || echo refused; cat 0/$two/memsize; cd 
         misses += [echo for part, want in zip(parts, wanted, strict=True) if abs(part / want - 1) > EMULATED]
     assert misses == []
     assert lines[len(ECHOES) :] == ["4", "1", "15", "60", "2048MiB", "refused", str(2048 << 20)]
+
+
+# a container's variables besides 3 of 15 -> what `docker run` says of them
+MISTAKES: Final = {
+    "ALIYUN_COM_GPU_MEM_CONTAINER=-1": "'-1' is no whole number of GiB",
+    "ALIYUN_COM_GPU_MEM_CONTAINER=1.5": "'1.5' is no whole number of GiB",
+    "ALIYUN_COM_GPU_MEM_CONTAINER=3,1": "has 2 entries for 1 GPUs",
+    "ALIYUN_COM_GPU_MEM_DEV=x": "'x' is no whole number of GiB",
+    "ALIYUN_COM_GPU_MEM_DEV=0": "ALIYUN_COM_GPU_MEM_DEV=0",
+    "ALIYUN_COM_GPU_MEM_DEV=": "without ALIYUN_COM_GPU_MEM_DEV",
+    "ALIYUN_COM_GPU_SCHD_WEIGHT=21": "from 1 to 20",
+    "ALIYUN_COM_GPU_HIGH_PRIO=yes": "1 or true",
+    "CGPU_DISABLE=perhaps": "1 or true",
+    "NVIDIA_VISIBLE_DEVICES=7": "7",
+}
+
+
+@hosts
+@pytest.mark.timeout(900)
+def test_a_bad_value_of_every_variable_is_one_sentence_of_docker_run(vm: Machine) -> None:
+    runs = "".join(
+        f"docker run --rm --network none -e ALIYUN_COM_GPU_MEM_CONTAINER=3 -e ALIYUN_COM_GPU_MEM_DEV=15"
+        f" -e NVIDIA_VISIBLE_DEVICES=all -e {mistake} busybox echo started 2>&1 | tr '\\n' ' '; echo\n"
+        for mistake in MISTAKES
+    )
+    *said, left = output(vm, f"become 535 T4 15109\n{runs}wc -l < /proc/cgpu_km/inst_ctl", timeout=850).splitlines()
+
+    assert left == "0"
+    for (mistake, rule), line in zip(MISTAKES.items(), said, strict=True):
+        variable, _, value = mistake.partition("=")
+        assert line.count("cgpu: ") == 1, line
+        assert all(part in line for part in (variable, value, rule)), line
+        assert "started" not in line
 
 
 DAEMON: Final = """

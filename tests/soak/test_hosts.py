@@ -6,11 +6,14 @@ import pytest
 from tests.docker.host import output
 from tests.soak.test_chain import CHAIN, on_host
 from tests.vm.bench import Choice
-from tests.vm.fixtures import vm, vm_pool
+from tests.vm.fixtures import Pool, vm, vm_pool
 from tests.vm.machine import Machine
 
 __all__ = ["vm", "vm_pool"]
 V1 = Choice("535", "T4", total_mib="15109", append="bench.cgroup=v1")
+SYSTEMD = Choice(
+    "535", "T4", total_mib="15109", append="bench.init=/lib/systemd/systemd systemd.unit=bench.service apparmor=0"
+)
 
 
 @on_host
@@ -106,3 +109,59 @@ container podman --cgroup-manager cgroupfs --runtime $WRAPPER
 """,
     )
     assert text.splitlines() == ["tmpfs", *["6043 MiB", "Operation not permitted"] * 3]
+
+
+# dockerd looks for the hook that --gpus needs when it starts
+STARTED = """
+. /opt/project/tests/docker/guest.sh
+[ -x /opt/cgpu/bin/cgpu ] || install_cgpu; systemctl start docker; docker load -q -i /opt/images/busybox.tar
+"""
+on_systemd = pytest.mark.parametrize("vm", [pytest.param(SYSTEMD, id="systemd")], indirect=True, scope="module")
+
+
+@on_systemd
+def test_systemd_holds_the_control_groups(vm: Machine) -> None:
+    """It takes the device rules from runc, and sets its own copy of them again at every reload and update."""
+    vm.run(STARTED, timeout=400).checked()
+    text = output(
+        vm,
+        """
+. /opt/project/tests/docker/chain.sh
+docker info --format '{{.CgroupDriver}} {{.CgroupVersion}}'
+run one 6 15 --cap-add MKNOD; memory_of one
+systemctl daemon-reload; memory_of one
+docker update --memory 300m --memory-swap 300m one > /dev/null; memory_of one
+docker exec one sh -c 'mknod /tmp/mine c 195 0; cat /tmp/mine' 2>&1 | sed 's/.*: //'
+below crun docker run --rm --network none $ALL $SHARE busybox $SEES
+docker rm -f one > /dev/null; ended; wc -l < /proc/cgpu_km/inst_ctl
+""",
+    )
+    seen = "0MiB /  6043MiB"
+    assert text.splitlines() == ["systemd 2", seen, seen, seen, "Operation not permitted", "6043 MiB", "0"], text
+
+
+@on_systemd
+def test_systemd_loads_the_module_before_docker(vm: Machine, vm_pool: Pool) -> None:
+    """The unit that install.sh leaves, started as at a boot; DKMS is a stand-in."""
+    vm.run(STARTED, timeout=400).checked()
+    text = output(
+        vm,
+        """
+modules=/lib/modules/$(uname -r)
+mkdir -p /run/dkms /tmp/upper /tmp/work
+mount -t overlay -o lowerdir=$modules,upperdir=/tmp/upper,workdir=/tmp/work overlay $modules
+cp /opt/project/tests/soak/dkms.sh /usr/local/sbin/dkms; chmod 755 /usr/local/sbin/dkms
+rmmod $(awk '/^cgpu_core/ { print $1 }' /proc/modules) cgpu_km
+sh /opt/project/deploy/docker/install.sh > /tmp/said 2>&1 || cat /tmp/said
+systemctl is-enabled cgpu.service
+systemctl show -p Before cgpu.service | grep -o docker.service
+systemctl stop docker.socket docker; cgpu module unload > /dev/null
+systemctl start cgpu.service docker; systemctl is-active cgpu.service
+run one 6 15; memory_of one; docker rm -f one > /dev/null; ended
+sh /opt/project/deploy/docker/uninstall.sh > /tmp/said 2>&1 || cat /tmp/said
+ls /etc/systemd/system | grep cgpu || echo gone
+""",
+    )
+    vm_pool.discard()
+
+    assert text.splitlines() == ["enabled", "docker.service", "active", "0MiB /  6043MiB", "gone"], text
