@@ -82,6 +82,9 @@ class Resizer:
             return
         view = view_of_pod(pod, claim, allocation)
         grants = [grant for grant in self._records if grant.pod_uid == pod.uid and grant.container in view.booked]
+        known = {card.uuid for card in self._cards()}
+        if not all(grant.shares.keys() <= known for grant in grants):
+            raise UnavailableError("its cards are not known yet, or not any more")
         failure = await self._set_limits(view, grants)
         held = {grant.container: _size(grant) for grant in self._records if grant.pod_uid == pod.uid}
         if not {*(view.request or {}), *view.status.sizes} <= held.keys():
