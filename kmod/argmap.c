@@ -56,12 +56,12 @@ static vm_fault_t allow_result(struct vm_fault *vmf)
 
 	if (vmf->flags & FAULT_FLAG_USER || READ_ONCE(p->owner) != current)
 		return VM_FAULT_SIGBUS;
+	if (vmf->pgoff < p->now || vmf->pgoff > p->now + p->more)
+		return VM_FAULT_SIGBUS;
 	if (vmf->pgoff == p->now)
 		p->dirty = true;
-	else if (p->apart && vmf->pgoff == p->now + 1)
+	else if (p->apart)
 		p->answered = true;
-	else
-		return VM_FAULT_SIGBUS;
 	return 0;
 }
 

@@ -55,15 +55,18 @@ static bool is_alone(void)
 	return atomic_read(&current->mm->mm_users) == 1;
 }
 
-/*
- * Sees to it that page @now is one that nobody else can write, and the one
- * behind it too where parameters are apart.
- */
-static int renew(struct cgpu_argpage *p, bool apart)
+/* Pages behind the first: of parameters that are apart, or of a long call. */
+static u32 more_of(const struct cgpu_call *call)
 {
-	if (!apart && (!p->dirty || is_alone()))
+	return call->apart ? 1 : (call->size - 1) / PAGE_SIZE;
+}
+
+/* Sees to it that page @now and @more behind it are such as nobody else can write. */
+static int renew(struct cgpu_argpage *p, u32 more)
+{
+	if (!more && (!p->dirty || is_alone()))
 		return 0;
-	if (p->now + p->dirty + apart < p->pages) {
+	if (p->now + p->dirty + more < p->pages) {
 		p->now += p->dirty;
 		p->dirty = false;
 		return 0;
@@ -71,19 +74,19 @@ static int renew(struct cgpu_argpage *p, bool apart)
 	return cgpu_argmap_revoke(p, min(p->pages * GROWTH, (u32)CGPU_ARG_PAGES));
 }
 
-static struct cgpu_argpage *argpage_of(struct cgpu_file *f, bool apart)
+static struct cgpu_argpage *argpage_of(struct cgpu_file *f, u32 more)
 {
 	struct cgpu_argpage *p = find(f);
 	int ret;
 
 	if (p) {
-		ret = renew(p, apart);
+		ret = renew(p, more);
 		return ret ? ERR_PTR(ret) : p;
 	}
 	p = cgpu_argmap_new();
 	if (!p)
 		return ERR_PTR(-ENOMEM);
-	ret = cgpu_argmap_map(p) ?: renew(p, apart);
+	ret = cgpu_argmap_map(p) ?: renew(p, more);
 	p->next = f->args;
 	f->args = p;
 	return ret ? ERR_PTR(ret) : p;
@@ -127,12 +130,26 @@ static void copy(void *to, const void *from, u32 bytes)
 	memcpy((u32 *)to + words, (const u32 *)from + words, bytes % sizeof(u32));
 }
 
+/* The bytes of @call that lie in its page @i. */
+static u32 part_of(const struct cgpu_call *call, u32 i)
+{
+	return min_t(u32, PAGE_SIZE, call->size - i * PAGE_SIZE);
+}
+
+static u32 parts_of(const struct cgpu_argpage *p)
+{
+	return p->apart ? 1 : p->more + 1;
+}
+
 static void fill(struct cgpu_argpage *p, const struct cgpu_call *call,
 		 unsigned long at)
 {
 	void *page = p->page[p->now];
+	u32 i;
 
-	copy(page, call->args, call->size);
+	for (i = 0; i < parts_of(p); i++)
+		copy(p->page[p->now + i], call->args + i * PAGE_SIZE,
+		     part_of(call, i));
 	if (!call->nested)
 		return;
 	copy(nested_of(p), call->nested, call->nested_size);
@@ -141,10 +158,12 @@ static void fill(struct cgpu_argpage *p, const struct cgpu_call *call,
 
 static void take_results(struct cgpu_argpage *p, struct cgpu_call *call)
 {
-	const void *page = p->page[p->now];
 	u64 pointer = call->nested ? *(u64 *)(call->args + call->nested_at) : 0;
+	u32 i;
 
-	copy(call->args, page, call->size);
+	for (i = 0; i < parts_of(p); i++)
+		copy(call->args + i * PAGE_SIZE, p->page[p->now + i],
+		     part_of(call, i));
 	if (!call->nested)
 		return;
 	copy(call->nested, nested_of(p), call->nested_size);
@@ -152,10 +171,11 @@ static void take_results(struct cgpu_argpage *p, struct cgpu_call *call)
 }
 
 /* Live before the mapping is looked at, so that no unmapping goes unseen. */
-static bool begin(struct cgpu_argpage *p, bool apart)
+static bool begin(struct cgpu_argpage *p, const struct cgpu_call *call)
 {
 	atomic_set(&p->events, 0);
-	p->apart = apart;
+	p->apart = call->apart;
+	p->more = more_of(call);
 	p->answered = false;
 	WRITE_ONCE(p->live, true);
 	WRITE_ONCE(p->owner, current);
@@ -169,13 +189,13 @@ static void end(struct cgpu_argpage *p)
 	WRITE_ONCE(p->live, false);
 }
 
-/* The second page is used up as well. */
-static void end_apart(struct cgpu_argpage *p, struct cgpu_call *call)
+/* The pages behind the first are used up as well. */
+static void end_more(struct cgpu_argpage *p, struct cgpu_call *call)
 {
 	call->answered = p->answered;
-	if (!p->apart)
+	if (!p->more)
 		return;
-	p->now++;
+	p->now += p->more;
 	p->dirty = true;
 }
 
@@ -185,7 +205,7 @@ static long call_mapped(struct cgpu_call *call, struct cgpu_argpage *p)
 	void *page = p->page[p->now];
 	long ret = -EAGAIN;
 
-	if (begin(p, call->apart)) {
+	if (begin(p, call)) {
 		fill(p, call, at);
 		ret = call->genuine ?
 		      cgpu_call_on_worker(call, page, &p->owner,
@@ -199,8 +219,16 @@ static long call_mapped(struct cgpu_call *call, struct cgpu_argpage *p)
 		return -EIO;
 	}
 	take_results(p, call);
-	end_apart(p, call);
+	end_more(p, call);
 	return ret;
+}
+
+static bool fits(const struct cgpu_call *call)
+{
+	return call->size && (call->nested ?
+		call->size <= NESTED_AT &&
+		call->nested_size <= PAGE_SIZE - NESTED_AT :
+		call->size <= GROWTH * PAGE_SIZE);
 }
 
 /**
@@ -217,11 +245,10 @@ long cgpu_call(struct cgpu_call *call)
 	struct cgpu_argpage *p;
 
 	lockdep_assert_held(&call->f->lock);
-	if (call->size > NESTED_AT ||
-	    call->nested_size > PAGE_SIZE - NESTED_AT || !current->mm)
+	if (!fits(call) || !current->mm)
 		return -EINVAL;
 	call->sure = is_alone();
-	p = argpage_of(call->f, call->apart);
+	p = argpage_of(call->f, more_of(call));
 	return IS_ERR(p) ? PTR_ERR(p) : call_mapped(call, p);
 }
 EXPORT_SYMBOL_GPL(cgpu_call);

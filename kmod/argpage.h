@@ -24,7 +24,8 @@
  * @mapped: the mapping is there
  * @live: a call runs
  * @dirty: page @now is writable, because a result was stored
- * @apart: the call's parameters are in the page behind @now
+ * @more: pages behind @now that the call in progress uses as well
+ * @apart: they hold the call's parameters
  * @answered: the driver has stored to them
  * @events: forbidden things done to the mapping during the call
  */
@@ -36,6 +37,7 @@ struct cgpu_argpage {
 	void *page[CGPU_ARG_PAGES];
 	u32 pages;
 	u32 now;
+	u32 more;
 	struct task_struct *mapper;
 	struct task_struct *owner;
 	bool mapped;

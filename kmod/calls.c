@@ -35,6 +35,15 @@ int cgpu_uvm_mmap(struct cgpu_file *f, struct vm_area_struct *vma)
 	return ret;
 }
 
+void cgpu_uvm_unmapped(struct cgpu_file *f, struct cgpu_range *r, u64 bytes)
+{
+	int section;
+	const struct cgpu_core *core = cgpu_core_enter(&section);
+
+	core->uvm_unmapped(f, r, bytes);
+	cgpu_core_leave(section);
+}
+
 void cgpu_uvm_release(struct cgpu_file *f)
 {
 	int section;

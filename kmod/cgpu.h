@@ -18,6 +18,7 @@
 #include <linux/fs.h>
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/mm.h>
 #include <linux/mutex.h>
 #include <linux/rwsem.h>
 #include <linux/types.h>
@@ -85,18 +86,40 @@ struct cgpu_node {
 
 struct cgpu_argpage;
 
+enum cgpu_range_kind {
+	CGPU_RANGE_ANNOUNCED,	/* semaphores are to come there */
+	CGPU_RANGE_POOL,	/* semaphores; charged */
+	CGPU_RANGE_MANAGED,	/* managed memory; charged */
+	CGPU_RANGE_REFUSED,	/* managed memory that nothing is behind */
+	CGPU_RANGE_EXTERNAL,	/* memory of an object, at an address of GPUs */
+};
+
 /**
  * struct cgpu_range - addresses that a UVM file knows about
  * @link: in the file's list
+ * @rcu: frees it
  * @base: first address
  * @length: bytes
- * @kind: announced for semaphores, managed and charged, or refused
+ * @kind: what is there
+ * @charged: bytes that are charged, less those whose mapping is gone
+ * @ops: what the vm_ops of its mapping point to, once it is charged
+ * @orig: the driver's operations
+ * @phys: the object's memory, which the mapping holds, or NULL
+ * @gpus: where it is mapped
+ * @gpu_count: how many
  */
 struct cgpu_range {
 	struct list_head link;
+	struct rcu_head rcu;
 	u64 base;
 	u64 length;
-	enum { CGPU_RANGE_POOL, CGPU_RANGE_MANAGED, CGPU_RANGE_REFUSED } kind;
+	enum cgpu_range_kind kind;
+	u64 charged;
+	struct vm_operations_struct ops;
+	const struct vm_operations_struct *orig;
+	struct cgpu_phys *phys;
+	struct uvm_uuid *gpus;
+	u32 gpu_count;
 };
 
 /**
@@ -258,6 +281,9 @@ int cgpu_track(struct cgpu_file *f, const struct cgpu_obj *what, u64 bytes,
 void cgpu_untrack(struct cgpu_file *f, u32 client, u32 handle);
 void cgpu_untrack_file(struct cgpu_file *f);
 void cgpu_phys_release(struct cgpu_inst *inst, struct cgpu_phys *phys);
+bool cgpu_phys_hold(struct cgpu_file *f, u32 client, u32 handle,
+		    struct cgpu_phys **phys);
+void cgpu_phys_release_hold(struct cgpu_inst *inst, struct cgpu_phys *phys);
 int cgpu_gpu_of(struct cgpu_file *f, u32 client, u32 handle);
 bool cgpu_known(struct cgpu_file *f, u32 client, u32 handle);
 u32 cgpu_new_handle(struct cgpu_file *f);
@@ -266,8 +292,14 @@ void cgpu_view_of(struct cgpu_file *f, int gpu, struct cgpu_view *v);
 /* uvm.c */
 bool cgpu_uvm_passes(u32 cmd);
 long cgpu_uvm_ioctl(struct cgpu_file *f, u32 cmd, void __user *arg);
+
+/* managed.c */
 int cgpu_uvm_mmap(struct cgpu_file *f, struct vm_area_struct *vma);
+void cgpu_uvm_unmapped(struct cgpu_file *f, struct cgpu_range *r, u64 bytes);
 void cgpu_uvm_release(struct cgpu_file *f);
+
+/* mapping.c */
+void cgpu_range_wrap(struct cgpu_range *r, struct vm_area_struct *vma);
 
 /* gate.c */
 void cgpu_gate_init(struct cgpu_gate *gate);

@@ -48,6 +48,8 @@ struct cgpu_core {
 	long (*dispatch)(struct cgpu_file *f, u32 cmd, void __user *arg);
 	long (*uvm_ioctl)(struct cgpu_file *f, u32 cmd, void __user *arg);
 	int (*uvm_mmap)(struct cgpu_file *f, struct vm_area_struct *vma);
+	void (*uvm_unmapped)(struct cgpu_file *f, struct cgpu_range *r,
+			     u64 bytes);
 	void (*uvm_release)(struct cgpu_file *f);
 	void (*untrack_file)(struct cgpu_file *f);
 	void (*objs_init)(struct cgpu_objs *t);

@@ -17,6 +17,7 @@ static struct cgpu_core this_core = {
 	.dispatch = cgpu_dispatch,
 	.uvm_ioctl = cgpu_uvm_ioctl,
 	.uvm_mmap = cgpu_uvm_mmap,
+	.uvm_unmapped = cgpu_uvm_unmapped,
 	.uvm_release = cgpu_uvm_release,
 	.untrack_file = cgpu_untrack_file,
 	.objs_init = cgpu_objs_init,

@@ -139,6 +139,48 @@ void cgpu_phys_release(struct cgpu_inst *inst, struct cgpu_phys *phys)
 	mutex_unlock(&inst->lock);
 }
 
+/**
+ * cgpu_phys_hold() - a holder of memory that is no handle comes
+ * @f: a file of the container
+ * @client: a client of the container
+ * @handle: an object
+ * @phys: gets the memory, NULL if the object has none that is charged; to be
+ *	  given to cgpu_phys_release_hold()
+ *
+ * Context: process.
+ * Return: whether the container has the object.
+ */
+bool cgpu_phys_hold(struct cgpu_file *f, u32 client, u32 handle,
+		    struct cgpu_phys **phys)
+{
+	struct cgpu_inst *inst = f->node->inst;
+	struct cgpu_obj *o;
+
+	mutex_lock(&inst->lock);
+	o = cgpu_objs_find(&inst->objs, client, handle);
+	*phys = o ? o->phys : NULL;
+	if (*phys)
+		(*phys)->holds++;
+	mutex_unlock(&inst->lock);
+	return o;
+}
+
+/**
+ * cgpu_phys_release_hold() - undo cgpu_phys_hold()
+ * @inst: the instance
+ * @phys: the memory
+ *
+ * Context: process.
+ */
+void cgpu_phys_release_hold(struct cgpu_inst *inst, struct cgpu_phys *phys)
+{
+	mutex_lock(&inst->lock);
+	phys->holds--;
+	phys->refs++;
+	put_phys(inst, phys);
+	mutex_unlock(&inst->lock);
+}
+
 static struct cgpu_phys *new_phys(int gpu, u64 bytes)
 {
 	struct cgpu_phys *phys = kzalloc(sizeof(*phys), GFP_KERNEL_ACCOUNT);

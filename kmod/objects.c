@@ -174,7 +174,7 @@ void cgpu_objs_remove_owner(struct cgpu_objs *t, const void *owner,
  */
 bool cgpu_phys_put(struct cgpu_phys *p)
 {
-	return --p->refs == 0;
+	return --p->refs == 0 && !p->holds;
 }
 
 /**

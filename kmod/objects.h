@@ -15,11 +15,13 @@
 /**
  * struct cgpu_phys - memory that is charged once, however many handles it has
  * @refs: handles
+ * @holds: those who keep it and are no handle
  * @bytes: charged
  * @gpu: GPU whose account holds the charge
  */
 struct cgpu_phys {
 	u32 refs;
+	u32 holds;
 	u64 bytes;
 	int gpu;
 };

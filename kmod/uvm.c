@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The node of unified memory. Its requests are raw numbers; sizes are not in
- * them.
- *
- * Managed memory moves to the GPU behind the driver's back, so it is refused
- * beyond a small allowance that some contexts need, or charged by its length.
- * Ranges for semaphores are announced by a request before they are mapped and
- * always pass. A refused range is mapped, but to nothing, and the request that
- * validates it says "not supported", which CUDA reports as an error.
+ * The requests on the node of unified memory: raw numbers, without sizes. What
+ * is mapped there is managed.c's affair. A refused range is mapped, but to
+ * nothing, and the request that validates it says "not supported", which CUDA
+ * reports as an error.
  */
 #include <linux/file.h>
-#include <linux/mm.h>
-#include <linux/sizes.h>
-#include <linux/slab.h>
 #include <linux/uaccess.h>
-#include "cgpu.h"
-#include "compat.h"
+#include "uvm.h"
 
 /**
  * struct request - one request of the UVM driver
@@ -26,79 +18,6 @@ struct request {
 	u32 cmd;
 	long (*run)(struct cgpu_file *f, u32 cmd, void __user *arg);
 };
-
-static bool charges_managed(void)
-{
-	return !strcmp(cgpu_managed, "charge");
-}
-
-static struct cgpu_range *find_range(struct cgpu_file *f, u64 base)
-{
-	struct cgpu_range *r;
-
-	lockdep_assert_held(&f->map_lock);
-	list_for_each_entry(r, &f->ranges, link)
-		if (base >= r->base && base - r->base < r->length)
-			return r;
-	return NULL;
-}
-
-static bool is_refused(struct cgpu_file *f, u64 base)
-{
-	struct cgpu_range *r;
-	bool refused;
-
-	mutex_lock(&f->map_lock);
-	r = find_range(f, base);
-	refused = r && r->kind == CGPU_RANGE_REFUSED;
-	mutex_unlock(&f->map_lock);
-	return refused;
-}
-
-static int note_range(struct cgpu_file *f, u64 base, u64 length, int kind)
-{
-	struct cgpu_range *r = kzalloc(sizeof(*r), GFP_KERNEL_ACCOUNT);
-
-	if (!r)
-		return -ENOMEM;
-	r->base = base;
-	r->length = length;
-	r->kind = kind;
-	list_add(&r->link, &f->ranges);
-	return 0;
-}
-
-/* Managed memory has no GPU of its own: the container's first one pays. */
-static int paying_gpu(struct cgpu_file *f)
-{
-	int minor;
-
-	for (minor = 0; minor < NV_MAX_DEVICES; minor++)
-		if (f->node->inst->share[minor])
-			return minor;
-	return -1;
-}
-
-static void drop_range(struct cgpu_file *f, struct cgpu_range *r)
-{
-	if (r->kind == CGPU_RANGE_MANAGED) {
-		cgpu_uncharge_bytes(f->node->inst, paying_gpu(f), r->length);
-		f->managed -= r->length;
-	}
-	list_del(&r->link);
-	kfree(r);
-}
-
-static bool admit_managed(struct cgpu_file *f, u64 length)
-{
-	u64 most = charges_managed() ? U64_MAX :
-		   cgpu_managed_free_mib * (u64)SZ_1M;
-
-	return length <= most && f->managed <= most - length &&
-	       cgpu_charge(f->node->inst, paying_gpu(f), length);
-}
-
-/* ---- requests ---- */
 
 static long initialize(struct cgpu_file *f, u32 cmd, void __user *arg)
 {
@@ -170,32 +89,22 @@ static long register_gpu(struct cgpu_file *f, u32 cmd, void __user *arg)
 	return copy_to_user(arg, &p, sizeof(p)) ? -EFAULT : 0;
 }
 
+/* Noted when the driver has been asked: what it would refuse is not to come. */
 static long announce_pool(struct cgpu_file *f, u32 cmd, void __user *arg)
 {
 	struct uvm_validate_va_range_params head;
-	int ret;
+	struct cgpu_range *r;
+	long ret;
 
 	if (copy_from_user(&head, arg, offsetof(typeof(head), rm_status)))
 		return -EFAULT;
+	ret = cgpu_forward(f, cmd, arg);
+	if (ret)
+		return ret;
 	mutex_lock(&f->map_lock);
-	ret = note_range(f, head.base, head.length, CGPU_RANGE_POOL);
+	r = cgpu_range_note(f, head.base, head.length, CGPU_RANGE_ANNOUNCED);
 	mutex_unlock(&f->map_lock);
-	return ret ?: cgpu_forward(f, cmd, arg);
-}
-
-static long free_range(struct cgpu_file *f, u32 cmd, void __user *arg)
-{
-	struct uvm_free_params p;
-	struct cgpu_range *r;
-
-	if (copy_from_user(&p, arg, sizeof(p.base)))
-		return -EFAULT;
-	mutex_lock(&f->map_lock);
-	r = find_range(f, p.base);
-	if (r)
-		drop_range(f, r);
-	mutex_unlock(&f->map_lock);
-	return cgpu_forward(f, cmd, arg);
+	return r ? 0 : -ENOMEM;
 }
 
 static long validate(struct cgpu_file *f, u32 cmd, void __user *arg)
@@ -204,7 +113,7 @@ static long validate(struct cgpu_file *f, u32 cmd, void __user *arg)
 
 	if (copy_from_user(&p, arg, sizeof(p)))
 		return -EFAULT;
-	if (!is_refused(f, p.requested_base))
+	if (!cgpu_range_refused(f, p.requested_base))
 		return cgpu_forward(f, cmd, arg);
 	p.rm_status = NV_ERR_NOT_SUPPORTED;
 	return copy_to_user(arg, &p, sizeof(p)) ? -EFAULT : 0;
@@ -217,7 +126,7 @@ static long validate_va_range(struct cgpu_file *f, u32 cmd, void __user *arg)
 
 	if (copy_from_user(&p, arg, sizeof(p)))
 		return -EFAULT;
-	if (!is_refused(f, p.base))
+	if (!cgpu_range_refused(f, p.base))
 		return cgpu_forward(f, cmd, arg);
 	p.rm_status = NV_OK;
 	return copy_to_user(arg, &p, sizeof(p)) ? -EFAULT : 0;
@@ -229,20 +138,21 @@ static const struct request requests[] = {
 	{ UVM_REGISTER_GPU, register_gpu },
 	{ UVM_ALLOC_SEMAPHORE_POOL, announce_pool },
 	{ UVM_ALLOC_DEVICE_P2P, announce_pool },
-	{ UVM_FREE, free_range },
+	{ UVM_FREE, cgpu_uvm_free },
+	{ UVM_MAP_EXTERNAL_ALLOCATION, cgpu_uvm_map_external },
+	{ UVM_UNMAP_EXTERNAL, cgpu_uvm_unmap_external },
+	{ UVM_REGISTER_GPU_VASPACE, cgpu_uvm_register_space },
+	{ UVM_REGISTER_CHANNEL, cgpu_uvm_register_channel },
 	{ UVM_DISABLE_READ_DUPLICATION, validate },
 	{ UVM_VALIDATE_VA_RANGE, validate_va_range },
 	{ UVM_DEINITIALIZE },
 	{ UVM_CREATE_RANGE_GROUP },
 	{ UVM_DESTROY_RANGE_GROUP },
 	{ UVM_SET_RANGE_GROUP },
-	{ UVM_REGISTER_GPU_VASPACE },
 	{ UVM_UNREGISTER_GPU_VASPACE },
-	{ UVM_REGISTER_CHANNEL },
 	{ UVM_UNREGISTER_CHANNEL },
 	{ UVM_ENABLE_PEER_ACCESS },
 	{ UVM_DISABLE_PEER_ACCESS },
-	{ UVM_MAP_EXTERNAL_ALLOCATION },
 	{ UVM_UNREGISTER_GPU },
 	{ UVM_PAGEABLE_MEM_ACCESS },
 	{ UVM_PAGEABLE_MEM_ACCESS_ON_GPU },
@@ -254,7 +164,6 @@ static const struct request requests[] = {
 	{ UVM_MIGRATE },
 	{ UVM_MIGRATE_RANGE_GROUP },
 	{ UVM_MAP_DYNAMIC_PARALLELISM_REGION },
-	{ UVM_UNMAP_EXTERNAL },
 	{ UVM_CREATE_EXTERNAL_RANGE },
 	{ UVM_MAP_EXTERNAL_SPARSE },
 	{ UVM_IS_8_SUPPORTED },
@@ -308,75 +217,4 @@ long cgpu_uvm_ioctl(struct cgpu_file *f, u32 cmd, void __user *arg)
 	ret = r->run(f, cmd, arg);
 	mutex_unlock(&f->lock);
 	return ret;
-}
-
-/* ---- mmap ---- */
-
-static int map_nothing(struct cgpu_file *f, struct vm_area_struct *vma)
-{
-	cgpu_vm_flags(vma, VM_DONTEXPAND | VM_DONTDUMP, 0);
-	vma->vm_ops = &cgpu_refused_vm_ops;
-	return note_range(f, vma->vm_start, vma->vm_end - vma->vm_start,
-			 CGPU_RANGE_REFUSED);
-}
-
-static int map_managed(struct cgpu_file *f, struct vm_area_struct *vma)
-{
-	u64 length = vma->vm_end - vma->vm_start;
-	int ret;
-
-	ret = note_range(f, vma->vm_start, length, CGPU_RANGE_MANAGED);
-	if (ret) {
-		cgpu_uncharge_bytes(f->node->inst, paying_gpu(f), length);
-		return ret;
-	}
-	f->managed += length;
-	ret = f->node->fops->mmap(f->file, vma);
-	if (ret)
-		drop_range(f, find_range(f, vma->vm_start));
-	return ret;
-}
-
-/**
- * cgpu_uvm_mmap() - a mapping of nvidia-uvm
- * @f: the file
- * @vma: the mapping
- *
- * Context: process, mmap_lock held for writing.
- * Return: 0 or an errno.
- */
-int cgpu_uvm_mmap(struct cgpu_file *f, struct vm_area_struct *vma)
-{
-	u64 length = vma->vm_end - vma->vm_start;
-	struct cgpu_range *r;
-	int ret;
-
-	mutex_lock(&f->map_lock);
-	r = find_range(f, vma->vm_start);
-	if (r && r->kind == CGPU_RANGE_REFUSED) {
-		drop_range(f, r);
-		r = NULL;
-	}
-	if (r)
-		ret = f->node->fops->mmap(f->file, vma);
-	else if (admit_managed(f, length))
-		ret = map_managed(f, vma);
-	else
-		ret = map_nothing(f, vma);
-	mutex_unlock(&f->map_lock);
-	return ret;
-}
-
-/**
- * cgpu_uvm_release() - the file is closed
- * @f: the file
- *
- * Context: process; nobody else has the file.
- */
-void cgpu_uvm_release(struct cgpu_file *f)
-{
-	struct cgpu_range *r, *next;
-
-	list_for_each_entry_safe(r, next, &f->ranges, link)
-		drop_range(f, r);
 }

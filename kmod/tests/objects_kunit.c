@@ -142,6 +142,17 @@ static void shared_memory_is_given_back_once(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, cgpu_phys_put(&phys));
 }
 
+static void what_is_held_outlives_its_handles(struct kunit *test)
+{
+	struct cgpu_phys phys = { .bytes = 10, .gpu = 3, .holds = 1 };
+
+	fresh();
+	add(CLIENT, 2, 1, &phys);
+	KUNIT_EXPECT_EQ(test, cgpu_objs_bytes(&table, 1, 3), 10);
+	removed(CLIENT, 2);
+	KUNIT_EXPECT_FALSE(test, cgpu_phys_put(&phys));
+}
+
 static struct kunit_case objects_cases[] = {
 	KUNIT_CASE(gpu_is_the_parents),
 	KUNIT_CASE(free_takes_children_and_dependants),
@@ -150,6 +161,7 @@ static struct kunit_case objects_cases[] = {
 	KUNIT_CASE(client_takes_all_of_its_own_only),
 	KUNIT_CASE(closing_a_file_takes_its_objects_only),
 	KUNIT_CASE(shared_memory_is_given_back_once),
+	KUNIT_CASE(what_is_held_outlives_its_handles),
 	{}
 };
 

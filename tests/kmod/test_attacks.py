@@ -78,8 +78,8 @@ def test_a_forged_answer_makes_no_client_ones_own(vm: Machine) -> None:
     assert output(vm, f"{FORGE}; {AFTER}").splitlines() == ["nothing", "used=0", "used=0", "used 0"]
 
 
-REFUSED: Final = {"dup", "import", "free", "alloc", "dup-into", "map", "export", "register"}
-DRIVER_ALLOWS: Final = {"dup", "import", "register"}
+DRIVER_ALLOWS: Final = {"dup", "import", "register", "place", "take-space", "take-channel"}
+REFUSED: Final = {"free", "alloc", "dup-into", "map", "export"} | DRIVER_ALLOWS
 
 
 @machine
@@ -99,6 +99,34 @@ def test_handles_of_another_container_are_of_no_use(vm: Machine, folders: str, w
     assert set(deeds) == REFUSED
     assert {deed for deed, what in deeds.items() if what == "works"} == working
     assert shown.splitlines()[len(REFUSED) :] == ["used=0", "used=0", "used 0"]
+
+
+KEEPING: Final = {
+    "announce",
+    "announce-in-vain",
+    "announce-less",
+    "map-again",
+    "map-over",
+    "free-mapped",
+    "free-inside",
+    "move",
+    "map-and-free",
+}
+"""Ways of keep.c to unified memory that go far straight on the driver, which counts for nobody."""
+PROBING: Final = {"tear", "inherit", "end-elsewhere"}
+"""Ways that end what they began: what is asked is whether a byte counts twice, or not at all."""
+
+
+@machine
+def test_no_memory_is_kept_beyond_what_is_charged(vm: Machine) -> None:
+    """Whatever is said about a range, before or after the driver's answer, its memory counts for as long as it is there."""
+    put(vm, "keep")
+    shown = output(vm, "share aaa 0:1000; /tmp/keep /run/cgpu/aaa aaa; /tmp/keep /dev")
+    rows = [line.split() for line in shown.splitlines()]
+    half = len(rows) // 2
+
+    assert {name: (over, left) for name, over, left in rows[:half]} == dict.fromkeys(KEEPING | PROBING, ("0", "0"))
+    assert {name for name, over, _ in rows[half:] if int(over) >= 100} == KEEPING
 
 
 RINGING: Final = ("plain", "fork", "mremap", "munmap-part", "mprotect", "read", "unnamed", "dup", "another-number")

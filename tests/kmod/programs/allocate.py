@@ -148,9 +148,10 @@ def main() -> None:
     facts: dict[str, object] = {name: judge(cuda, take) for name, (call, take) in KINDS.items() if cuda.has(call)}
     try:
         with held(managed, cuda, size):
-            facts["managed"] = [0, (before - cuda.memory()[0]) // MIB]
+            during = cuda.memory()[0]
+        facts["managed"] = [0, (before - during) // MIB, (cuda.memory()[0] - during) // MIB]
     except CudaError as error:
-        facts["managed"] = [error.code, 0]
+        facts["managed"] = [error.code, 0, 0]
     facts["fill"] = fill(cuda)
     json.dump(facts, sys.stdout)
 

