@@ -150,12 +150,17 @@ static const struct class_row classes[] = {
 	{ NV01_MEMORY_LOCAL_PRIVILEGED, "NV01_MEMORY_LOCAL_PRIVILEGED", 0, refuse },
 	{ NV50_MEMORY_VIRTUAL, "NV50_MEMORY_VIRTUAL", 120, make_virtual },
 	{ NV01_MEMORY_VIRTUAL, "NV01_MEMORY_VIRTUAL", 0, make_nothing },
+	{ 0x0073, "NV04_DISPLAY_COMMON", 0, make_nothing },
 	{ NV01_DEVICE_0, "NV01_DEVICE_0", 56, make_device },
 	{ RM_USER_SHARED_DATA, "RM_USER_SHARED_DATA", 0, refuse },
 	{ NV20_SUBDEVICE_0, "NV20_SUBDEVICE_0", 0, make_nothing },
+	{ 0x2081, "NV2081_BINAPI", 0, make_nothing },
+	{ 0x208f, "NV20_SUBDEVICE_DIAG", 0, make_nothing },
+	{ 0x83de, "GT200_DEBUGGER", 0, make_nothing },
 	{ KEPLER_CHANNEL_GROUP_A, "KEPLER_CHANNEL_GROUP_A", 0, make_tsg },
 	{ FERMI_CONTEXT_SHARE_A, "FERMI_CONTEXT_SHARE_A", 0, make_nothing },
 	{ FERMI_VASPACE_A, "FERMI_VASPACE_A", 0, make_nothing },
+	{ 0xcb33, "NV_CONFIDENTIAL_COMPUTE", 0, make_nothing },
 	{ }
 };
 
