@@ -10,7 +10,8 @@ import pytest
 
 from cgpu.core.names import RESOURCE_CORE, RESOURCE_COUNT, RESOURCE_MEM
 from tests.deviceplugin.conftest import T4, UUIDS, Bench, bound, until
-from tests.fakes import AdmissionError, FolderInstances, wire_pod
+from tests.fake_instances import FolderInstances
+from tests.fakes import AdmissionError, wire_pod
 
 
 async def test_a_node_offers_the_sum_of_its_cards(started: Bench) -> None:

@@ -10,7 +10,8 @@ from cgpu.core.errors import UnavailableError
 from cgpu.core.names import LABEL_SERVING, RESOURCE_COUNT, RESOURCE_MEM
 from deviceplugin.reconcile import Reconciler
 from tests.deviceplugin.conftest import T4, UUIDS, Bench, bound, until
-from tests.fakes import AdmissionError, FolderInstances, wire_pod
+from tests.fake_instances import FolderInstances
+from tests.fakes import AdmissionError, wire_pod
 
 SICK = f"{T4}, healthy: false"
 

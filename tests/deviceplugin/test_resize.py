@@ -10,7 +10,8 @@ from cgpu.core.errors import UnavailableError
 from cgpu.core.names import ANNOTATION_RESIZE_REQUEST, ANNOTATION_RESIZE_STATUS, ANNOTATION_RESIZED
 from cgpu.core.resize import encode_sizes
 from tests.deviceplugin.conftest import Bench, bound, until
-from tests.fakes import FolderInstances, Wire, wire_pod
+from tests.fake_instances import FolderInstances
+from tests.fakes import Wire, wire_pod
 
 
 class Stage:
