@@ -42,6 +42,13 @@ def assert_nothing_left(vm: Any) -> None:
 
 
 @debug
+@pytest.mark.timeout(3600)
+def test_the_debug_kernel_runs_on_every_processor(vm: Any) -> None:
+    """Else its checks would not see two processors at once in the module."""
+    assert vm.run("nproc").checked().stdout == f"{CHOICE.cpus}\n"
+
+
+@debug
 @pytest.mark.timeout(24 * 3600)
 def test_a_million_random_ioctls_are_harmless(vm: Any, record_property: Record) -> None:
     """Wrong sizes, handles, pointers, nested wrappers, by programs that are killed after a thousand calls or so."""

@@ -16,7 +16,7 @@ from tests.vm.cache import cache_root, ensure, file_digest, say
 from tests.vm.errors import BenchError
 from tests.vm.hardware import Hardware
 from tests.vm.image import GUEST, folder_disk, kernel_disks, project_disk, root_disk, squash
-from tests.vm.kernels import build_modules, fetch, flavour_of
+from tests.vm.kernels import Flavour, build_modules, fetch, flavour_of
 from tests.vm.machine import Machine
 
 PROJECT: Final = Path(__file__).resolve().parents[2]
@@ -130,6 +130,11 @@ def user_space_disks(choice: Choice) -> dict[str, Path]:
     return disks
 
 
+def processors(flavour: Flavour, cpus: int) -> tuple[str, ...]:
+    """QEMU's words for where a kernel's processors sit, where that matters."""
+    return ("-smp", f"sockets={cpus},cores=1,threads=1") if flavour.sockets else ()
+
+
 def hardware(
     choice: Choice, folder: Path, extra: Mapping[str, Path] | None = None, devices: tuple[str, ...] = ()
 ) -> Hardware:
@@ -152,6 +157,7 @@ def hardware(
     flavour = flavour_of(choice.kernel)
     append = f"{flavour.append} {choice.append}".strip()
     sizes = (choice.memory_mib, choice.cpus)
+    devices = (*processors(flavour, choice.cpus), *devices)
     return Hardware(kernel, boot / "initrd.gz", disks, *sizes, append, devices, flavour.boot_seconds, choice.clock)
 
 

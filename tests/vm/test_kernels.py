@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.vm.bench import processors
 from tests.vm.errors import BenchError
 from tests.vm.kernels import FLAVOURS, build_modules, fetch, relocate, synchronise, unit_sources
 
@@ -76,3 +77,10 @@ def test_unknown_kernels_and_folders_are_refused(tmp_path):
         fetch("4.19")
     with pytest.raises(BenchError, match="has no Kbuild file"):
         build_modules(fetch("6.1"), tmp_path)
+
+
+@pytest.mark.parametrize("flavour", list(FLAVOURS))
+def test_a_kernel_without_acpi_has_each_processor_in_a_socket(flavour: str) -> None:
+    """The older tables name one processor a socket; with ACPI they sit as QEMU puts them."""
+    words = " ".join(processors(FLAVOURS[flavour], 2))
+    assert words == ("-smp sockets=2,cores=1,threads=1" if "acpi=off" in FLAVOURS[flavour].append else "")
