@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster with a node that is a virtual machine: pods of it, what its kernel says, what was told about it.
+
+CGPU_TEST_NODE_STATE names one that is up (`cgpu sandbox up --vm-nodes 1`) and stays up; else one is made for the session.
+"""
+
+import json
+import os
+import subprocess
+import sysconfig
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from cgpu.core.names import LABEL_SCHEDULE, RESOURCE_CORE, RESOURCE_MEM
+from cgpu.procfs import Instance, parse_instance
+from cgpu.sandbox.lifecycle import Plan, down, up
+from cgpu.sandbox.release import NAMESPACE
+from cgpu.sandbox.sandbox import attach
+from cgpu.sandbox.spec import machine_nodes
+from tests.cluster.harness import Cluster, state_folder
+
+PROJECT: Final = Path(__file__).parents[2]
+EXAMPLES: Final = PROJECT / "examples/isolated"
+NODE: Final = "vm-1"
+PLUGIN: Final = "app.kubernetes.io/component=device-plugin"
+DAEMONSET: Final = "daemonset/ack-ai-installer-device-plugin"
+FORGED: Final = {"CGPU_DISABLE": "true", "NVIDIA_VISIBLE_DEVICES": "all", "ALIYUN_COM_GPU_MEM_CONTAINER": "0"}
+"""What a pod would write to be let off; it has no effect."""
+
+
+@pytest.fixture(scope="session")
+def node() -> Iterator[Cluster]:
+    """A cluster with one virtual machine, our chart installed: the plugin has loaded the module."""
+    given = os.environ.get("CGPU_TEST_NODE_STATE")
+    state = Path(given).resolve() if given else state_folder("node")
+    try:
+        cluster = Cluster(
+            attach(state) if given else up(Plan(state, machine_nodes(1), project=PROJECT), print), PROJECT
+        )
+        cluster.install()
+        yield cluster
+    finally:
+        if not given:
+            down(state, print)
+
+
+def manifest(name: str, mem: int, core: int = 0, **containers: int) -> str:
+    """A pod that sleeps, in an image with glibc and Python; `containers`: further ones and their GiB, 0 = no share."""
+    limits = {RESOURCE_MEM: str(mem), **({RESOURCE_CORE: str(core)} if core else {})}
+    rows = [_container("main", limits)]
+    rows += [_container(other, {RESOURCE_MEM: str(size)} if size else {}) for other, size in containers.items()]
+    spec = {"terminationGracePeriodSeconds": 1, "containers": rows}
+    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
+
+
+def _container(name: str, limits: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "image": "localhost/cgpu:1.0.0",
+        "imagePullPolicy": "Never",
+        "command": ["sleep", "3600"],
+        "resources": {"limits": limits},
+        "env": [{"name": key, "value": value} for key, value in FORGED.items()],
+    }
+
+
+def started(cluster: Cluster, *manifests: str) -> None:
+    """Apply pods and wait until they are ready."""
+    for text in manifests:
+        cluster.apply(text)
+    names = [json.loads(text)["metadata"]["name"] for text in manifests]
+    cluster.wait_for("condition=Ready", *(f"pod/{name}" for name in names))
+
+
+def rows(cluster: Cluster) -> list[Instance]:
+    """Every instance, as the kernel has it."""
+    return [parse_instance(line) for line in cluster.node_exec(NODE, ["cat", "/proc/cgpu_km/inst_ctl"]).splitlines()]
+
+
+def instances(cluster: Cluster) -> dict[str, int]:
+    """MiB by instance."""
+    return {row.id: row.mem >> 20 for row in rows(cluster)}
+
+
+def instance_of(cluster: Cluster, pod: str) -> Instance:
+    """The only instance of a pod."""
+    notes = cluster.node_exec(NODE, ["sh", "-c", 'for f in /run/cgpu/*.json; do echo "$f $(cat "$f")"; done'])
+    found = {}
+    for line in notes.splitlines():
+        path, _, text = line.partition(" ")
+        found[json.loads(text)["pod"]] = Path(path).stem
+    return next(row for row in rows(cluster) if row.id == found[pod])
+
+
+def shown(cluster: Cluster, pod: str) -> int:
+    """MiB that nvidia-smi shows in a pod."""
+    query = ("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits")
+    return int(cluster.kubectl("exec", pod, "-c", "main", "--", *query))
+
+
+def said(cluster: Cluster, reason: str, about: str, text: str) -> bool:
+    """Whether an event of that reason says the text."""
+    selector = f"--field-selector=reason={reason},involvedObject.name={about}"
+    return any(text in item["message"] for item in cluster.get("events", "--all-namespaces", selector)["items"])
+
+
+def offered(cluster: Cluster, resource: str = RESOURCE_MEM) -> int:
+    """Units of a resource that pods can have on the node."""
+    return int(cluster.get("node", NODE)["status"]["allocatable"].get(resource, 0))
+
+
+def restart_plugin(cluster: Cluster) -> None:
+    """Kill the plugin's pod and wait for its successor."""
+    cluster.kill_pod(NAMESPACE, PLUGIN)
+    cluster.kubectl("rollout", "status", "-n", NAMESPACE, DAEMONSET, "--timeout=400s")
+
+
+def nothing_left(cluster: Cluster) -> None:
+    """Wait until the kernel has no instance; then no note, no CDI file and no mount may be there."""
+    cluster.wait(lambda: not instances(cluster), about="the kernel has no instance")
+    left = "ls /run/cgpu/*.json /run/cgpu/grants/*.json /var/run/cdi/*.json; grep cgpufs /proc/mounts"
+    cluster.wait(lambda: not cluster.node_exec(NODE, ["sh", "-c", f"{left}; true"]), about="nothing is left")
+
+
+@contextmanager
+def mode(cluster: Cluster, name: str, resource: str) -> Iterator[None]:
+    """The node in another mode while the block runs."""
+    nothing_left(cluster)
+    cluster.kubectl("label", "--overwrite", "node", NODE, f"{LABEL_SCHEDULE}={name}")
+    try:
+        cluster.wait(lambda: offered(cluster, resource) > 0, about=f"{resource} is offered")
+        yield
+    finally:
+        nothing_left(cluster)
+        cluster.kubectl("label", "--overwrite", "node", NODE, f"{LABEL_SCHEDULE}=cgpu")
+        cluster.wait(lambda: offered(cluster, RESOURCE_CORE) == 0, about="the mode is cgpu again")
+
+
+def inspect(cluster: Cluster, *words: str) -> "subprocess.CompletedProcess[str]":
+    """`kubectl inspect cgpu`."""
+    command = [str(Path(sysconfig.get_path("scripts")) / "kubectl-inspect-cgpu"), *words]
+    environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def usage(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    """What the plugin tells of each pod's share."""
+    [plugin] = cluster.get("pods", "-n", NAMESPACE, "-l", PLUGIN)["items"]
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods/{plugin['metadata']['name']}:12347/proxy/usage"
+    return {row["pod"]: row for row in json.loads(cluster.kubectl("get", "--raw", path))["instances"]}
