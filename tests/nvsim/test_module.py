@@ -67,9 +67,13 @@ def test_two_processes_share_the_engine_by_time_slices(vm, branch: str) -> None:
     for row in ledger(first, "tsg"):
         gained[row["pid"]] -= int(row["busy_ns"])
 
-    assert len(gained) == 2
+    took = [float(word) for word in re.findall(r"elapsed_ms (\S+)", later)]
+
+    assert len(gained) == len(took) == 2
     assert max(gained.values()) - min(gained.values()) <= 2 * 2_048_000
     assert ledger(later, "gpu")[-1]["used"] == "0"
+    assert ledger(later, "gpu")[-1]["busy_ns"] == str(2 * 200 * 10_000_000), "of each kernel its time, and no more"
+    assert min(took) >= 200 * 10 * 0.99, "no program has its kernels done before the engine was busy with them"
 
 
 @alone
@@ -119,12 +123,11 @@ def test_random_ioctls_do_no_harm(vm) -> None:
     """20,000 malformed calls of children that are killed: no report, nothing left, and the driver still works."""
     fuzzing.put(vm)
     calls, _ = fuzzing.fuzz(vm, seed=1, count=20_000, processes=2, timeout=300)
-    shown = vm.run("cat /proc/nvsim; nvidia-smi -L; dmesg | grep 'nvsim: refused ioctl: 99 '").checked().stdout
+    shown = vm.run("cat /proc/nvsim; nvidia-smi -L").checked().stdout
 
     assert calls >= 20_000
     assert ledger(shown, "client") == []
     assert "GPU 0: Tesla T4" in shown
-    assert shown.count("refused ioctl: 99 ") == 1, "what is not known is logged once"
 
 
 @alone

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """NVIDIA's nvidia-smi, NVML and libcuda of every branch on the simulated driver, in user space."""
 
+import errno
 import json
 import re
 import sys
@@ -13,6 +14,29 @@ from tests.vm.packages import cuda_of, fetch_cuda
 
 UNKNOWN = "is not known"  # the simulator's log on a number that no table names
 PAIRS = [(branch, card) for branch in BRANCHES for card in CARDS if knows(branch, card)]
+
+
+STRANGE = """
+import fcntl
+for path, command in (("/dev/nvidiactl", 0xC0084663), ("/dev/nvidia-uvm", 999)):
+    with open(path, "r+b", buffering=0) as node:
+        for _ in range(3):
+            try:
+                fcntl.ioctl(node, command, bytearray(8))
+            except OSError as error:
+                print(error.errno)
+"""
+
+
+def test_an_unknown_ioctl_is_logged_once() -> None:
+    """It is refused each time, and its number and size are told the first time."""
+    done = run("535", [sys.executable, "-c", STRANGE])
+
+    assert done.stdout.split() == [str(errno.EINVAL)] * 6, done.stdout + done.stderr
+    assert done.stderr.splitlines() == [
+        "refused ioctl: 99 (0x63) of 8 bytes is not known",
+        "refused ioctl of UVM: 999 (0x3e7) of 0 bytes is not known",
+    ]
 
 
 @pytest.mark.parametrize(
