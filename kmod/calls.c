@@ -159,7 +159,7 @@ struct cgpu_turn cgpu_sched_next(struct cgpu_sched *s, u64 now, u64 gone)
 	return ret;
 }
 
-void cgpu_sched_skip(struct cgpu_sched *s, u64 ns)
+void cgpu_sched_skip(struct cgpu_sched *s, s64 ns)
 {
 	int section;
 	const struct cgpu_core *core = cgpu_core_enter(&section);

@@ -66,7 +66,7 @@ struct cgpu_core {
 	void (*sched_set_busy)(struct cgpu_sched *s, int ent, bool busy,
 			       u64 now);
 	struct cgpu_turn (*sched_next)(struct cgpu_sched *s, u64 now, u64 gone);
-	void (*sched_skip)(struct cgpu_sched *s, u64 ns);
+	void (*sched_skip)(struct cgpu_sched *s, s64 ns);
 	void (*sched_park)(struct cgpu_sched *s);
 };
 

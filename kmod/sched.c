@@ -319,22 +319,28 @@ struct cgpu_turn cgpu_sched_next(struct cgpu_sched *s, u64 now, u64 gone)
 /**
  * cgpu_sched_skip() - time of the turn is not charged
  * @s: the turns
- * @ns: how much
+ * @ns: how much; negative: so much more is charged
  *
  * For the time that a thread takes to wake up when its turn begins, and for
  * gaps between kernels, up to the length of the turn. In a round of fixed
- * slices it comes out of the slices that nobody has.
+ * slices it comes out of the slices that nobody has. Once the turn is over it
+ * is given back.
  *
  * Context: any; the caller serialises.
  */
-void cgpu_sched_skip(struct cgpu_sched *s, u64 ns)
+void cgpu_sched_skip(struct cgpu_sched *s, s64 ns)
 {
-	if (s->state != CGPU_OPEN)
+	s64 skipped = s->skipped_ns;
+
+	if (s->state == CGPU_IDLE)
 		return;
-	ns = min(ns, s->grant_ns - min(s->grant_ns, s->skipped_ns));
+	ns = min_t(s64, ns, max_t(s64, 0, (s64)s->grant_ns - skipped));
 	cgpu_round_lose(s, ns);
-	s->skipped_ns += ns;
-	s->start_ns += ns;
+	s->skipped_ns = max_t(s64, 0, skipped + ns);
+	if (s->state == CGPU_OPEN)
+		s->start_ns += ns;
+	else
+		cgpu_round_charge(s, s->current_ent, -ns, 0);
 }
 
 /**

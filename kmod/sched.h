@@ -125,7 +125,7 @@ void cgpu_sched_set_weight(struct cgpu_sched *s, int ent, u32 weight,
 			   bool highprio);
 void cgpu_sched_set_busy(struct cgpu_sched *s, int ent, bool busy, u64 now);
 struct cgpu_turn cgpu_sched_next(struct cgpu_sched *s, u64 now, u64 gone);
-void cgpu_sched_skip(struct cgpu_sched *s, u64 ns);
+void cgpu_sched_skip(struct cgpu_sched *s, s64 ns);
 void cgpu_sched_park(struct cgpu_sched *s);
 
 /* What is left of the turn, ns. */

@@ -108,12 +108,12 @@ void cgpu_round_charge(struct cgpu_sched *s, int ent, s64 debt, u64 used)
 }
 
 /* Time that nobody had comes out of the slices that nobody has. */
-void cgpu_round_lose(struct cgpu_sched *s, u64 lost)
+void cgpu_round_lose(struct cgpu_sched *s, s64 lost)
 {
 	struct cgpu_entity *rest = &s->entity[REST];
 
 	if (rest->present)
-		rest->debt_ns = cgpu_round_clamp(s, rest->debt_ns + (s64)lost);
+		rest->debt_ns = cgpu_round_clamp(s, rest->debt_ns + lost);
 }
 
 static s64 least_grant(u64 quota)

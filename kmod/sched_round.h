@@ -13,7 +13,7 @@ void cgpu_round_update(struct cgpu_sched *s);
 bool cgpu_round_takes_part(const struct cgpu_sched *s, int ent);
 s64 cgpu_round_clamp(const struct cgpu_sched *s, s64 debt);
 void cgpu_round_charge(struct cgpu_sched *s, int ent, s64 debt, u64 used);
-void cgpu_round_lose(struct cgpu_sched *s, u64 lost);
+void cgpu_round_lose(struct cgpu_sched *s, s64 lost);
 u64 cgpu_round_grant(struct cgpu_sched *s, int ent);
 int cgpu_round_pick(struct cgpu_sched *s);
 u64 cgpu_round_quota(const struct cgpu_sched *s, int ent);

@@ -170,13 +170,19 @@ static bool is_below_others(const struct cgpu_gpu *gpu, const struct cgpu_share 
 	return false;
 }
 
+/* Who is below others may at any moment have to leave the GPU to them. */
+static u64 below_look(u64 slice)
+{
+	return clamp(slice / 8, LOOK_LEAST_NS, LOOK_MOST_NS);
+}
+
 /* Not more is queued than the turn can take, or than a peer can wait for. */
 static u64 most_queued(const struct cgpu_gpu *gpu, u64 until, u64 now)
 {
 	u64 slice = gpu->sched.conf.slice_ns;
 
 	if (is_below_others(gpu, gpu->open))
-		return slice;
+		return slice - below_look(slice);
 	return until ? cgpu_sched_left(&gpu->sched, now) + 2 * slice : ALONE_NS;
 }
 
@@ -206,9 +212,10 @@ static u64 next_look(const struct cgpu_gpu *gpu, u64 until, u64 now)
 	else if (share && until)
 		wait = share->entry_ns > slice && !share->shut ?
 		       LOOK_LEAST_NS : clamp(slice / 16, LOOK_LEAST_NS, LOOK_MOST_NS);
+	else if (share && is_below_others(gpu, share))
+		wait = below_look(slice);
 	else if (share)
-		wait = has_peers(gpu) && (share->entry_ns > LOOK_MOST_NS ||
-					  is_below_others(gpu, share)) ?
+		wait = has_peers(gpu) && share->entry_ns > LOOK_MOST_NS ?
 		       2 * LOOK_MOST_NS : LOOK_ALONE_NS;
 	if (!wait)
 		return until;

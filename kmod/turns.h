@@ -116,6 +116,14 @@ struct cgpu_work {
  * @entry_ns: what an entry takes, 0 = not known
  * @turn_ns: time of work seen in the turn
  * @turn_done: entries finished in the turn
+ * @ended_ns: when the last of them ended, or the first was rung
+ * @gaps_ns: time since then that is not charged
+ * @idle_ns: time since then that is not in @busy_ns
+ * @holes_ns: time since then in which its queue may have been empty
+ * @solid: it cannot have been empty in the look that saw the last end
+ * @rate_ns: what an entry takes while more are queued, 0 = not known
+ * @solid_ns: time of the turn in which more were queued
+ * @solid_done: entries finished in it
  * @busy_ns: time that its work was on the GPU
  * @link: in gpu->shares; under gpu->lock
  * @dir: its folder in /proc/cgpu_km
@@ -141,6 +149,14 @@ struct cgpu_share {
 	u64 entry_ns;
 	u64 turn_ns;
 	u32 turn_done;
+	u64 ended_ns;
+	u64 gaps_ns;
+	u64 idle_ns;
+	u64 holes_ns;
+	bool solid;
+	u64 rate_ns;
+	u64 solid_ns;
+	u32 solid_done;
 	u64 busy_ns;
 	struct list_head link;
 	struct proc_dir_entry *dir;

@@ -11,6 +11,42 @@
 #define ENOUGH_ENTRIES		8	/* to tell what one takes */
 #define CLOCK_DRIFT_NS		100	/* a look: clocks drift, programs lie */
 
+/* What follows is judged when the next entry ends. */
+static void begin_window(struct cgpu_share *share, u64 from)
+{
+	share->ended_ns = from;
+	share->gaps_ns = 0;
+	share->idle_ns = 0;
+	share->holes_ns = 0;
+}
+
+static u64 rate_of(const struct cgpu_share *share)
+{
+	if (share->solid_done >= ENOUGH_ENTRIES || !share->rate_ns)
+		return share->solid_done ? div_u64(share->solid_ns, share->solid_done) : 0;
+	return share->rate_ns;
+}
+
+/*
+ * A thread before the closed gate has written its entry. If the GPU looked at
+ * the channel again, it ran in another's turn, and is charged in this one.
+ */
+static void see_late(struct cgpu_share *share)
+{
+	u32 waiting = atomic_read(&share->gate.waiting);
+	struct cgpu_work now;
+	u64 late;
+
+	if (!waiting || !share->work.seen)
+		return;
+	cgpu_work_look(share, true, &now);
+	late = min(now.done - share->work.done, waiting) * rate_of(share);
+	share->work.done = now.done;
+	share->work.stamp = now.stamp;
+	share->busy_ns += late;
+	cgpu_sched_skip(&share->gpu->sched, -(s64)late);
+}
+
 /**
  * cgpu_watch_begin() - a turn begins
  * @share: whose
@@ -29,21 +65,27 @@ void cgpu_watch_begin(struct cgpu_share *share, u64 now)
 	share->shut = false;
 	share->turn_ns = 0;
 	share->turn_done = 0;
+	share->solid_ns = 0;
+	share->solid_done = 0;
+	share->solid = false;
+	begin_window(share, now);
+	see_late(share);
 }
 
-/* Time between two looks: busy if both saw work, half if one did. */
+/* Time between two looks: busy if both saw work, half if one did; the first doorbell is work. */
 static u64 busy_between(const struct cgpu_share *share,
 			const struct cgpu_work *was, u64 now)
 {
 	u64 passed = now - share->looked_ns;
+	bool had = was->left || share->looked_ns == share->began_ns;
 
 	if (!share->rang)
 		return 0;
 	if (!share->work.seen)
 		return share->gate.open ? passed : 0;
-	if (was->left && share->work.left)
+	if (had && share->work.left)
 		return passed;
-	return was->left || share->work.left ? passed / 2 : 0;
+	return had || share->work.left ? passed / 2 : 0;
 }
 
 static void see_ring(struct cgpu_share *share)
@@ -61,16 +103,67 @@ static void see_ring(struct cgpu_share *share)
 	share->began_ns = rung;
 	share->looked_ns = rung;
 	share->moved_ns = rung;
+	share->solid = false;
+	begin_window(share, rung);
 }
 
-/* Gaps between kernels are not charged, up to the length of the turn. */
-static void see_gap(struct cgpu_share *share, u64 passed, u64 busy)
+/* Gaps are not charged, up to the length of the turn; negative: they were none. */
+static void skip(struct cgpu_share *share, s64 ns)
 {
-	u64 gap = passed - min(passed, busy);
+	const struct cgpu_sched *sched = &share->gpu->sched;
+	u64 before = sched->skipped_ns;
 
-	if (!share->rang || !share->work.seen)
-		return;
-	cgpu_sched_skip(&share->gpu->sched, gap);
+	cgpu_sched_skip(&share->gpu->sched, ns);
+	share->gaps_ns += sched->skipped_ns - before;
+}
+
+/* What two looks tell: more than that is known when the next entry ends. */
+static void see_time(struct cgpu_share *share, u64 passed, u64 busy, bool closed)
+{
+	u64 idle = passed - min(passed, busy);
+
+	share->busy_ns += busy;
+	share->turn_ns += busy;
+	share->idle_ns += idle;
+	if (!closed && share->rang && share->work.seen)
+		skip(share, idle);
+}
+
+/* What was taken for idle since the last end of an entry, and what was. */
+static void correct(struct cgpu_share *share, u64 gap, u64 after, bool closed)
+{
+	s64 more = gap + after - share->idle_ns;
+
+	skip(share, gap + (closed ? 0 : after) - share->gaps_ns);
+	share->busy_ns -= min_t(s64, more, share->busy_ns);
+}
+
+/*
+ * Looks are too rare to see the gaps between short kernels, and what passes
+ * until the first one starts. Where more was queued than was finished, the GPU
+ * worked all the time, which tells what an entry takes; elsewhere its entries
+ * have taken as much, by the GPU's clock. After the last one it rests; who is
+ * closed is charged until then anyway.
+ */
+static void see_ends(struct cgpu_share *share, u64 now, u32 done, bool solid, bool closed)
+{
+	u64 ended = clamp(share->work.stamp + share->clock, share->ended_ns, now);
+	u64 after = share->work.left ? 0 : now - ended, window = ended - share->ended_ns;
+	u64 rate;
+
+	if (solid && share->solid) {
+		share->solid_ns += window;
+		share->solid_done += done;
+	}
+	rate = rate_of(share);
+	if (rate && rate <= share->holes_ns)
+		correct(share, min(window - min(window, done * rate), share->holes_ns),
+			after, closed);
+	begin_window(share, ended);
+	share->solid = solid;
+	share->idle_ns = after;
+	share->gaps_ns = closed ? 0 : after;
+	share->holes_ns = solid ? 0 : now - ended;
 }
 
 /* The least delay between the GPU's stamp and our look tells the clocks apart. */
@@ -93,24 +186,27 @@ static void see_stamp(struct cgpu_share *share, u64 was, u64 now)
 void cgpu_watch(struct cgpu_share *share, bool closed)
 {
 	struct cgpu_work was = share->work;
-	u64 now, busy;
+	u64 now, passed;
+	bool solid;
 	u32 done;
 
 	lockdep_assert_held(&share->gpu->lock);
 	see_ring(share);
 	cgpu_work_look(share, closed, &share->work);
 	now = ktime_get_ns();
+	passed = now - share->looked_ns;
 	done = share->work.done - was.done;
+	solid = closed || was.left > done;	/* nothing is added to what is closed */
 	if (!share->rang)
 		share->work.left = 0;
 	if (done)
 		share->moved_ns = now;
-	busy = busy_between(share, &was, now);
+	if (!solid)
+		share->holes_ns += passed;
 	see_stamp(share, was.stamp, now);
-	if (!closed)
-		see_gap(share, now - share->looked_ns, busy);
-	share->busy_ns += busy;
-	share->turn_ns += busy;
+	see_time(share, passed, busy_between(share, &was, now), closed);
+	if (done && share->rang && share->work.stamp && share->clock)
+		see_ends(share, now, done, solid, closed);
 	share->turn_done += done;
 	share->looked_ns = now;
 }
@@ -131,6 +227,13 @@ u64 cgpu_watch_gone(const struct cgpu_share *share, u64 before)
 	return before + (share->looked_ns - before) / 2;
 }
 
+static u64 settled(u64 before, u64 ns, u32 entries)
+{
+	u64 mean = entries ? div_u64(ns, entries) : before;
+
+	return before ? (before + mean) / 2 : mean;
+}
+
 /**
  * cgpu_watch_end() - a turn is over and its work is gone
  * @share: whose
@@ -139,13 +242,9 @@ u64 cgpu_watch_gone(const struct cgpu_share *share, u64 before)
  */
 void cgpu_watch_end(struct cgpu_share *share)
 {
-	u64 mean;
-
 	share->work.left = 0;
-	if (!share->turn_done)
-		return;
-	mean = div_u64(share->turn_ns, share->turn_done);
-	share->entry_ns = share->entry_ns ? (share->entry_ns + mean) / 2 : mean;
+	share->entry_ns = settled(share->entry_ns, share->turn_ns, share->turn_done);
+	share->rate_ns = settled(share->rate_ns, share->solid_ns, share->solid_done);
 }
 
 /**
@@ -173,7 +272,10 @@ u64 cgpu_watch_entry_ns(const struct cgpu_share *share)
  */
 bool cgpu_watch_enough(const struct cgpu_share *share, u64 most)
 {
-	u64 queued = share->work.left * cgpu_watch_entry_ns(share);
+	u64 entry = cgpu_watch_entry_ns(share), queued = share->work.left * entry;
 
+	/* the one that runs has done its part since the last one ended */
+	if (queued)
+		queued -= min(entry, share->looked_ns - min(share->looked_ns, share->ended_ns));
 	return queued && queued >= (share->shut ? most / 2 : most);
 }

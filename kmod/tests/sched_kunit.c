@@ -113,6 +113,22 @@ static void parked_time_is_nobodys(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s.entity[1].debt_ns, 0);
 }
 
+static void gaps_are_not_charged_during_a_turn_nor_after_it(struct kunit *test)
+{
+	fresh(CGPU_PREEMPTIVE);
+	cgpu_sched_set_busy(&s, 0, true, 1);
+	cgpu_sched_set_busy(&s, 1, true, 1);
+	KUNIT_EXPECT_EQ(test, open_at(1, 1), 1);
+	cgpu_sched_skip(&s, MS);
+	KUNIT_EXPECT_EQ(test, open_at(1 + 2 * MS, 0), 1);
+	KUNIT_EXPECT_EQ(test, open_at(1 + 3 * MS, 0), CGPU_NONE);
+	cgpu_sched_skip(&s, MS);
+	cgpu_sched_skip(&s, 9 * MS);
+	KUNIT_EXPECT_EQ(test, s.entity[1].debt_ns, -(s64)MS);
+	cgpu_sched_skip(&s, -(s64)(9 * MS));
+	KUNIT_EXPECT_EQ(test, s.entity[1].debt_ns, (s64)(8 * MS));
+}
+
 static struct kunit_case sched_cases[] = {
 	KUNIT_CASE(nobody_works_nobody_is_asked_again),
 	KUNIT_CASE(alone_the_gate_stays_open_without_a_timer),
@@ -123,6 +139,7 @@ static struct kunit_case sched_cases[] = {
 	KUNIT_CASE(deleting_whose_turn_it_is_frees_the_gpu),
 	KUNIT_CASE(all_slots_taken_is_said),
 	KUNIT_CASE(parked_time_is_nobodys),
+	KUNIT_CASE(gaps_are_not_charged_during_a_turn_nor_after_it),
 	{}
 };
 

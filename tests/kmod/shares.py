@@ -7,6 +7,7 @@ host is, but a second takes many.
 """
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,6 +171,28 @@ class Measured:
         return lines
 
 
+class Progress:
+    """Shows each case's parts as they arrive: a case takes long, and there are many."""
+
+    def __init__(self, cases: Sequence[Case]) -> None:
+        self.cases = iter(cases)
+        self.line = b""
+
+    def take(self, data: bytes) -> None:
+        """More of the output of the program in the guest."""
+        *lines, self.line = (self.line + data).split(b"\n")
+        for line in lines:
+            case, result = next(self.cases), Measured(**json.loads(line))
+            told = (said / busy - 1 if busy else 0.0 for said, busy in zip(result.told, result.busy, strict=True))
+            print(
+                f"{case}, {case.seconds:g} s: {' : '.join(f'{part:.4f}' for part in result.parts(case)[:4])},"
+                f" used {result.used:.4f}, turns {result.turns}, told off by {', '.join(f'{off:+.4f}' for off in told)}"
+                f"{''.join(f'; {missed}' for missed in result.misses(case, 0.0)[:4])}",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
 def measure(
     vm: Machine, cases: Sequence[Case], *, slice_ms: int = SLICE_MS, row_us: int | None = None, timeout: float = 0.0
 ) -> list[Measured]:
@@ -185,12 +208,15 @@ def measure(
     load = f"/root/load {row_us}" if row_us else "/root/load"
     seconds = timeout or 2 * sum(case.seconds for case in cases) + 180
     vm.run(f"{UNLOAD} && load-cgpu slice_ms={slice_ms}").checked()
-    done = vm.run(f"python3 /root/shares.py '{load}' /root/cases", timeout=seconds).checked()
+    progress = Progress([cases[number] for number in order])
+    run = f"python3 /root/shares.py '{load}' /root/cases"
+    done = vm.run(run, timeout=seconds, sinks=(progress.take, None)).checked()
     vm.run(f"{UNLOAD} && load-cgpu").checked()
     found = dict(zip(order, map(json.loads, done.stdout.splitlines()), strict=True))
     return [Measured(**found[number]) for number in range(len(cases))]
 
 
 def measure_counted(vm: Machine, cases: Sequence[Case]) -> list[Measured]:
-    """The same in a machine by counted time, with the module's own slices."""
+    """The same in a machine by counted time, with the module's own slices, on an engine that is as prompt as a GPU."""
+    vm.run("echo 1 > /sys/module/nvsim/parameters/prompt").checked()
     return measure(vm, cases, slice_ms=0, row_us=COUNTED_ROW_US, timeout=HOST_SECONDS)
