@@ -46,16 +46,13 @@ static struct layout layout_of_branch(void)
 	return cgpu_branch < 450 ? old : cgpu_branch < 550 ? usual : new;
 }
 
-static long call_frozen(struct cgpu_file *f, u32 cmd, void *args, u32 size,
-			bool *sure)
+static long call_frozen(struct cgpu_file *f, u32 cmd, void *args, u32 size)
 {
 	struct cgpu_call call = {
 		.f = f, .cmd = cmd, .args = args, .size = size,
 	};
-	long ret = cgpu_call(&call);
 
-	*sure = call.sure;
-	return ret;
+	return cgpu_call(&call);
 }
 
 /* ---- mappings that hold memory ---- */
@@ -109,10 +106,12 @@ static long map_known(struct cgpu_file *f, u32 cmd, void *args,
 {
 	u64 gpus = U64_AT(args, l->client - 12);
 	struct cgpu_range *r = NULL;
-	bool sure;
+	struct cgpu_call call = {
+		.f = f, .cmd = cmd, .args = args, .size = l->size,
+	};
 	long ret;
 
-	if (phys && gpus > NV_MAX_DEVICES) {
+	if (phys && (!gpus || gpus > NV_MAX_DEVICES)) {
 		cgpu_phys_release_hold(f->node->inst, phys);
 		U32_AT(args, l->status) = NV_ERR_INVALID_ARGUMENT;
 		return 0;
@@ -122,8 +121,8 @@ static long map_known(struct cgpu_file *f, u32 cmd, void *args,
 		if (!r)
 			return -ENOMEM;
 	}
-	ret = call_frozen(f, cmd, args, l->size, &sure);
-	if (r && sure && !ret && U32_AT(args, l->status))
+	ret = cgpu_call(&call);
+	if (r && call.sure && !ret && U32_AT(args, l->status))
 		drop_mapping(f, r);
 	return ret;
 }
@@ -179,11 +178,10 @@ static bool end_on_gpu(struct cgpu_file *f, const struct cgpu_range *r,
 	struct uvm_unmap_external_params_418 old = {
 		.base = r->base, .gpu_uuid = *gpu,
 	};
-	bool sure;
 
 	return !(cgpu_branch < 450 ?
-		 call_frozen(f, UVM_UNMAP_EXTERNAL, &old, sizeof(old), &sure) :
-		 call_frozen(f, UVM_UNMAP_EXTERNAL, &now, sizeof(now), &sure));
+		 call_frozen(f, UVM_UNMAP_EXTERNAL, &old, sizeof(old)) :
+		 call_frozen(f, UVM_UNMAP_EXTERNAL, &now, sizeof(now)));
 }
 
 /* The last GPU takes its place, so that the list has no gaps. */
@@ -200,13 +198,12 @@ static bool is_meant(const struct cgpu_range *r, u32 i,
 
 /* Whether nothing of it is mapped any more; a call that was not made ends nothing. */
 static bool end_mapping(struct cgpu_file *f, struct cgpu_range *r,
-			const struct uvm_uuid *gpu, bool ended)
+			const struct uvm_uuid *gpu)
 {
 	u32 i = r->gpu_count;
 
 	while (i--)
-		if (is_meant(r, i, gpu) &&
-		    (ended || end_on_gpu(f, r, &r->gpus[i])))
+		if (is_meant(r, i, gpu) && end_on_gpu(f, r, &r->gpus[i]))
 			forget_gpu(r, i);
 	return !r->gpu_count;
 }
@@ -225,7 +222,7 @@ static bool is_within(const struct cgpu_range *r, u64 base, u64 length)
  * that they may be out of the list meanwhile.
  */
 static void end_mappings(struct cgpu_file *f, u64 base, u64 length,
-			 const struct uvm_uuid *gpu, bool ended)
+			 const struct uvm_uuid *gpu)
 {
 	struct cgpu_range *r, *next;
 	LIST_HEAD(found);
@@ -237,7 +234,7 @@ static void end_mappings(struct cgpu_file *f, u64 base, u64 length,
 			list_move(&r->link, &found);
 	mutex_unlock(&f->map_lock);
 	list_for_each_entry_safe(r, next, &found, link)
-		if (end_mapping(f, r, gpu, ended))
+		if (end_mapping(f, r, gpu))
 			drop_mapping(f, r);
 	mutex_lock(&f->map_lock);
 	list_splice(&found, &f->ranges);
@@ -259,7 +256,7 @@ long cgpu_uvm_unmap_external(struct cgpu_file *f, u32 cmd, void __user *arg)
 		struct uvm_unmap_external_params now;
 		struct uvm_unmap_external_params_418 old;
 	} args;
-	bool is_old = cgpu_branch < 450, sure;
+	bool is_old = cgpu_branch < 450;
 	u32 size = is_old ? sizeof(args.old) : sizeof(args.now);
 	struct uvm_uuid gpu;
 	u64 base, length;
@@ -270,11 +267,11 @@ long cgpu_uvm_unmap_external(struct cgpu_file *f, u32 cmd, void __user *arg)
 	gpu = is_old ? args.old.gpu_uuid : args.now.gpu_uuid;
 	base = args.now.base;
 	length = is_old ? 0 : args.now.length;
-	ret = call_frozen(f, cmd, &args, size, &sure);
+	ret = call_frozen(f, cmd, &args, size);
 	if (ret)
 		return ret;
 	if (!(is_old ? args.old.rm_status : args.now.rm_status))
-		end_mappings(f, base, length, &gpu, sure);
+		end_mappings(f, base, length, &gpu);
 	return copy_to_user(arg, &args, size) ? -EFAULT : 0;
 }
 
@@ -293,18 +290,17 @@ long cgpu_uvm_free(struct cgpu_file *f, u32 cmd, void __user *arg)
 {
 	struct uvm_free_params args;
 	u64 base, length;
-	bool sure;
 	long ret;
 
 	if (copy_from_user(&args, arg, sizeof(args)))
 		return -EFAULT;
 	base = args.base;
 	length = args.length;
-	ret = call_frozen(f, cmd, &args, sizeof(args), &sure);
+	ret = call_frozen(f, cmd, &args, sizeof(args));
 	if (ret)
 		return ret;
 	if (!args.rm_status) {
-		end_mappings(f, base, length, NULL, sure);
+		end_mappings(f, base, length, NULL);
 		cgpu_range_forget_announced(f, base);
 	}
 	return copy_to_user(arg, &args, sizeof(args)) ? -EFAULT : 0;
@@ -330,13 +326,12 @@ static bool is_known(struct cgpu_file *f, u32 client, u32 handle)
 long cgpu_uvm_register_space(struct cgpu_file *f, u32 cmd, void __user *arg)
 {
 	struct uvm_register_gpu_vaspace_params args;
-	bool sure;
 	long ret = 0;
 
 	if (copy_from_user(&args, arg, sizeof(args)))
 		return -EFAULT;
 	if (is_known(f, args.h_client, args.h_va_space))
-		ret = call_frozen(f, cmd, &args, sizeof(args), &sure);
+		ret = call_frozen(f, cmd, &args, sizeof(args));
 	else
 		args.rm_status = NV_ERR_INVALID_OBJECT_HANDLE;
 	if (ret)
@@ -356,13 +351,12 @@ long cgpu_uvm_register_space(struct cgpu_file *f, u32 cmd, void __user *arg)
 long cgpu_uvm_register_channel(struct cgpu_file *f, u32 cmd, void __user *arg)
 {
 	struct uvm_register_channel_params args;
-	bool sure;
 	long ret = 0;
 
 	if (copy_from_user(&args, arg, sizeof(args)))
 		return -EFAULT;
 	if (is_known(f, args.h_client, args.h_channel))
-		ret = call_frozen(f, cmd, &args, sizeof(args), &sure);
+		ret = call_frozen(f, cmd, &args, sizeof(args));
 	else
 		args.rm_status = NV_ERR_INVALID_OBJECT_HANDLE;
 	if (ret)

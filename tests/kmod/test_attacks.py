@@ -111,6 +111,8 @@ KEEPING: Final = {
     "free-inside",
     "move",
     "map-and-free",
+    "free-around",
+    "map-on-no-gpu",
 }
 """Ways of keep.c to unified memory that go far straight on the driver, which counts for nobody."""
 PROBING: Final = {"tear", "inherit", "end-elsewhere"}

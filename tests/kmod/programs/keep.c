@@ -115,12 +115,14 @@ static long say(uint32_t request, uint8_t *base, uint64_t length)
 	return ioctl(uvm, request, args);
 }
 
+static uint64_t gpus = 1;
+
 static uint32_t map_external(uint32_t handle, uint8_t *base, uint64_t length)
 {
 	uint64_t args[MAP_SIZE / 8] = { (uintptr_t)base, length };
 	uint32_t owner[] = { rm.client, handle };
 
-	args[MAP_COUNT / 8] = 1;
+	args[MAP_COUNT / 8] = gpus;
 	memcpy((uint8_t *)args + MAP_CLIENT, owner, sizeof(owner));
 	if (ioctl(uvm, UVM_MAP_EXTERNAL, args))
 		return errno << 16;
@@ -256,6 +258,28 @@ static void map_and_free(void)
 	}
 }
 
+/* The same; then something is freed that is wider, which the driver does not find. */
+static void free_around(void)
+{
+	uint32_t n, handle;
+
+	for (n = 0; n < 5; n++) {
+		handle = 0xf0020000 + n;
+		if (rm_memory(&rm, &handle, MUCH))
+			break;
+		map_external(handle, place(n) + MUCH, MUCH);
+		rm_free(&rm, handle);
+		say(UVM_FREE, place(n), 3 * MUCH);
+		judge(0);
+	}
+}
+
+static void map_on_no_gpu(void)
+{
+	gpus = 0;
+	free_around();
+}
+
 /* The same, said to be gone by a request for a part, or for something else. */
 static void end_elsewhere(void)
 {
@@ -286,6 +310,8 @@ static const struct way {
 	{ "tear", tear },
 	{ "inherit", inherit },
 	{ "map-and-free", map_and_free },
+	{ "free-around", free_around },
+	{ "map-on-no-gpu", map_on_no_gpu },
 	{ "end-elsewhere", end_elsewhere },
 	{ }
 };
