@@ -3,12 +3,13 @@
 
 import sys
 
-from tests.bench import allocate, creation, extender, module, runtime, simulator
+from tests.bench import allocate, creation, extender, module, runtime, simulator, switching
 
 BENCHMARKS = {
     "extender, 1,000 nodes of 8 cards": extender.main,
     "device plugin, a node of 8 H200": allocate.main,
     "kernel module, calls in a virtual machine": module.main,
+    "kernel module, a change of the turn": switching.main,
     "OCI runtime, a container's creation": runtime.main,
     "OCI runtime, the same in a virtual machine": creation.main,
     "simulated driver": simulator.main,
