@@ -48,7 +48,7 @@ class KernelInstances:
         """`run`: /run/cgpu; `compute`: sets the cards' policy; `host_root`: the node's own root, with the driver's files."""
         self._proc = proc
         self._problem = problem
-        self._footprint = Footprint(proc, run, mount, unmount)
+        self._footprint = Footprint(proc, run, host_root / "dev/char", mount, unmount)
         self._compute = compute or Compute(proc, run)
         self._proc_root = proc_root
         self._host_root = host_root

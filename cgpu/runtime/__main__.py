@@ -59,7 +59,7 @@ def command() -> NoReturn:
 def _tools(config: Config) -> Tools:
     paths = Paths()
     kernel = CgpuProc(paths.proc)
-    return Tools(config, paths, kernel, Instances(kernel, paths.run), _log(config.log_file))
+    return Tools(config, paths, kernel, Instances(kernel, paths.run, paths.dev / "char"), _log(config.log_file))
 
 
 def _create(call: Call, tools: Tools) -> int:

@@ -40,12 +40,13 @@ class Instances:
         self,
         kernel: CgpuProc,
         run: Path,
+        chars: Path,
         mount: Callable[[str, Path], None] = mount_cgpufs,
         unmount: Callable[[Path], None] = unmount,
     ) -> None:
-        """`run`: /run/cgpu; `mount` and `unmount` make and end the mount of an instance's nodes."""
+        """`run`: /run/cgpu; `chars`: /dev/char; `mount` and `unmount` make and end the mount of an instance's nodes."""
         self._kernel = kernel
-        self._footprint = Footprint(kernel, run, mount, unmount)
+        self._footprint = Footprint(kernel, run, chars, mount, unmount)
 
     def make(self, id_: str, owner: Owner, request: Request) -> list[Node]:
         """Make an instance and mount its nodes; what another life of the same container left is ended before.

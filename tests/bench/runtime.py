@@ -57,7 +57,7 @@ def unmount(folder):
 def tools(config):
     kernel = Kernel(HERE / "proc")
     paths = real.Paths(HERE / "proc", HERE / "dev", HERE / "run", HERE)
-    return real.Tools(config, paths, kernel, real.Instances(kernel, paths.run, mount, unmount), real._log(""))
+    return real.Tools(config, paths, kernel, real.Instances(kernel, paths.run, paths.dev / "char", mount, unmount), real._log(""))
 
 real._tools = tools
 command = real.command

@@ -94,8 +94,8 @@ class Node:
 
     @property
     def left(self) -> list[str]:
-        run = self.folder / "run"
-        files = [path.name for path in run.iterdir()] if run.exists() else []
+        folders = (self.folder / "run", self.folder / "host/dev/char")
+        files = [path.name for folder in folders if folder.exists() for path in folder.iterdir()]
         return sorted([*files, *(row.id for row in self.kernel.instances()), *map(str, self.mounted)])
 
 

@@ -58,6 +58,11 @@ class FolderKernel(CgpuProc):
         (self.path / "inst_ctl").write_text("".join(line for line in lines if not line.startswith(id_)))
 
 
+def lasting(id_: str) -> list[str]:
+    """What `Machine.left` tells of the first instance while it lives."""
+    return sorted([id_, id_, f"{id_}.json", "240:0", "241:0", "241:1"])
+
+
 class Machine:
     """A host in a folder, with the wrapper's tools on it."""
 
@@ -70,7 +75,7 @@ class Machine:
         self.host = Host(T4, (HostFile(str(library), "libcuda.so.1", "compute"),))
         self.mounted: set[Path] = set()
         self.mount_error = 0
-        self.instances = Instances(self.kernel, self.run, self.mount, self.unmount)
+        self.instances = Instances(self.kernel, self.run, folder / "dev/char", self.mount, self.unmount)
         paths = Paths(folder / "proc", folder / "dev", self.run, folder)
         self.tools = Tools(Config(**config), paths, self.kernel, self.instances, self.log.append, lambda _: self.host)
 
@@ -90,5 +95,6 @@ class Machine:
     @property
     def left(self) -> list[str]:
         """What exists of instances, anywhere."""
-        notes = [path.name for path in self.run.iterdir()] if self.run.exists() else []
-        return sorted([*notes, *(row.id for row in self.kernel.instances())])
+        chars = self.run.parent / "dev/char"
+        files = [path.name for folder in (self.run, chars) if folder.exists() for path in folder.iterdir()]
+        return sorted([*files, *(row.id for row in self.kernel.instances())])

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cgpu.core.names import ENV_CONTAINER, ENV_DEV, ENV_VISIBLE_DEVICES
-from tests.runtime.fakes import Machine
+from tests.runtime.fakes import Machine, lasting
 
 FRONT = Path(__file__).parents[2] / "cgpu/runtime/front.sh"
 ROOT = Path(__file__).parents[2]
@@ -70,7 +70,7 @@ def test_a_real_container_has_its_nodes_and_its_end_ends_them(wrapper: Run, tmp_
     machine = Machine(tmp_path)
 
     assert (created.returncode, created.stdout) == (0, "")
-    assert machine.left == ["0123456789ab", "0123456789ab", "0123456789ab.json"]
+    assert machine.left == lasting("0123456789ab")
     started = wrapper("start", ID)
     deleted = wrapper("delete", "--force", ID)
     assert (started.returncode, deleted.returncode) == (0, 0), started.stdout + deleted.stdout

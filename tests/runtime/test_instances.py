@@ -42,6 +42,28 @@ def test_an_instance_is_made_and_ended(machine: Machine, tmp_path: Path) -> None
     assert not machine.instances.has(ID)
 
 
+def test_systemd_finds_an_instances_numbers_by_name_while_it_lives(machine: Machine, tmp_path: Path) -> None:
+    """runc tells systemd of no device without a name in /dev/char, and a reload of systemd takes such devices away."""
+    chars = tmp_path / "dev/char"
+    chars.mkdir(parents=True)
+    (chars / "240:0").symlink_to("/run/cgpu/of-an-earlier-module/nvidia0")
+    (chars / "1:3").symlink_to("../null")
+    nodes = machine.instances.make(ID, owner(tmp_path), REQUEST)
+
+    named = {f"{node.major}:{node.minor}": node.source for node in nodes} | {"1:3": "../null"}
+    assert {link.name: str(link.readlink()) for link in chars.iterdir()} == named
+    machine.instances.end(ID)
+    assert [link.name for link in chars.iterdir()] == ["1:3"]
+
+
+def test_numbers_that_cannot_be_named_are_said_and_leave_nothing(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "dev").write_text("")
+
+    with pytest.raises(UnavailableError, match="dev/char cannot name the nodes of 0123456789ab: "):
+        machine.instances.make(ID, owner(tmp_path), REQUEST)
+    assert machine.left == []
+
+
 def test_what_an_earlier_life_left_is_ended_first(machine: Machine, tmp_path: Path) -> None:
     machine.instances.make(ID, owner(tmp_path), REQUEST)
     machine.instances.make(ID, owner(tmp_path), REQUEST)
