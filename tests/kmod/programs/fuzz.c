@@ -210,7 +210,7 @@ static void escape(struct thread *t)
 	}
 	if (!dice(t, 8))
 		fd = any_file(t);
-	result = ioctl(fd, ESC(e->number, size), dice(t, 32) ? arg : (void *)(uintptr_t)pointer(t));
+	result = ioctl(fd, ESC(e->number, size), dice(t, 6) ? arg : (void *)(uintptr_t)pointer(t));
 	tally_count(&t->of_escape[which], result, status_of(e, size, arg));
 	if (!result && e->number == 0x2b)
 		memcpy(&handles[4 + dice(t, HANDLES - 4)], arg + 8, 4);
