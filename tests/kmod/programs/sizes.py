@@ -61,17 +61,22 @@ def runtime(path: str, index: int) -> list[float]:
 
 
 def main() -> None:
-    first = Cuda(0)
-    count = ctypes.c_int()
+    first, count = Cuda(0), ctypes.c_int()
     first.call("cuDeviceGetCount", ctypes.byref(count))
-    facts: dict[str, object] = {"cuda_count": count.value, "cuda": [], "runtime": []}
-    for index in range(count.value):
-        cuda, total = first if index == 0 else Cuda(index), Size()
+    indices = range(count.value)
+    # a context takes memory, some of it of the first card: all are there before a size is read
+    cards = [first, *(Cuda(index) for index in indices[1:])]
+    for path in sys.argv[1:]:
+        for index in indices:
+            runtime(path, index)
+    facts: dict[str, object] = {"cuda_count": count.value, "cuda": []}
+    for index, cuda in enumerate(cards):
+        cuda.call("cuCtxSetCurrent", cuda.context)
+        total = Size()
         cuda.call("cuDeviceTotalMem_v2", ctypes.byref(total), index)
         free, shown = cuda.memory()
         facts["cuda"].append([total.value / MIB, shown / MIB, free / MIB])  # type: ignore[attr-defined]
-        if len(sys.argv) > 1:
-            facts["runtime"].append(runtime(sys.argv[1], index))  # type: ignore[attr-defined]
+    facts["runtime"] = [runtime(path, index) for path in sys.argv[1:] for index in indices]
     facts["smi"] = smi()
     facts.update(nvml(count.value))
     json.dump(facts, sys.stdout)
