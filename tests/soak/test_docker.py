@@ -118,7 +118,9 @@ def test_fifty_containers_in_random_order(vm: Machine) -> None:
             lines.append(f"run n{number} 1 15")
         else:
             number = alive.pop(chance.randrange(len(alive)))
-            lines.append(f"docker rm -f n{number}" if number % 2 else f"docker kill n{number} > /dev/null && docker rm n{number}")
+            lines.append(
+                f"docker rm -f n{number}" if number % 2 else f"docker kill n{number} > /dev/null && docker rm n{number}"
+            )
     script = "\n".join(f"{line} > /dev/null || echo failed: {line.split()[-1]}" for line in lines)
     text = output(
         vm,
