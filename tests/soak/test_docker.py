@@ -217,7 +217,7 @@ def test_a_bad_value_of_every_variable_is_one_sentence_of_docker_run(vm: Machine
 DAEMON: Final = """
 daemon() {
 	rm -f /var/run/docker.sock /var/run/docker.pid
-	dockerd --containerd=/run/containerd/containerd.sock >> /var/log/dockerd.log 2>&1 < /dev/null &
+	dockerd --containerd=/run/containerd/containerd.sock >> /var/log/dockerd.log 2>&1 < /dev/null & disown
 	until docker version > /dev/null 2>&1; do sleep 0.2; done
 }
 killed() { pid=$(cat /var/run/docker.pid); kill -9 $pid; while [ -e /proc/$pid ]; do sleep 0.1; done; }
