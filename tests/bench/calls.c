@@ -18,17 +18,13 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "../../kmod/abi/nvidia_rm.h"
+#include "client.h"
 
 #define ROUNDS			60
 #define CALLS			100
 #define STORES			200000
 #define PROCESSES		300
-#define DEVICE			0x80
-#define SUBDEVICE		0x2080
 #define MEMORY			0x40
-#define USERMODE		0x461
-#define TURING_USERMODE		0xc461
 
 struct side {
 	const char *folder;
@@ -37,50 +33,6 @@ struct side {
 	__u32 client;
 	volatile __u32 *bell;
 };
-
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
-static int open_node(const char *folder, const char *name)
-{
-	char path[256];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		die(path);
-	return fd;
-}
-
-static __u32 rm_alloc(int ctl, __u32 client, __u32 parent, __u32 handle,
-		      __u32 class, void *params)
-{
-	struct nvos21_parameters_535 a = {
-		.h_root = client, .h_object_parent = parent,
-		.h_object_new = handle, .h_class = class,
-		.p_alloc_parms = (uintptr_t)params,
-	};
-
-	if (ioctl(ctl, NV_IOCTL(NV_ESC_RM_ALLOC, sizeof(a)), &a))
-		die("RM_ALLOC");
-	if (a.status) {
-		fprintf(stderr, "class %#x: status %#x\n", class, a.status);
-		exit(1);
-	}
-	return a.h_object_new;
-}
 
 static void rm_free(int ctl, __u32 client, __u32 parent, __u32 handle)
 {
@@ -93,39 +45,13 @@ static void rm_free(int ctl, __u32 client, __u32 parent, __u32 handle)
 		die("RM_FREE");
 }
 
-static void map_doorbell(struct side *s)
-{
-	struct nv_ioctl_nvos33_parameters_with_fd a = {
-		.params.h_client = s->client, .params.h_device = SUBDEVICE,
-		.params.h_memory = USERMODE, .params.length = 0x10000,
-		.fd = open_node(s->folder, "nvidia0"),
-	};
-	void *at;
-
-	rm_alloc(s->ctl, s->client, SUBDEVICE, USERMODE, TURING_USERMODE, NULL);
-	if (ioctl(s->ctl, NV_IOCTL(NV_ESC_RM_MAP_MEMORY, sizeof(a)), &a) ||
-	    a.params.status)
-		die("MAP_MEMORY");
-	at = mmap(NULL, a.params.length, PROT_READ | PROT_WRITE, MAP_SHARED,
-		  a.fd, 0);
-	if (at == MAP_FAILED)
-		die("mmap of the doorbell");
-	s->bell = (__u32 *)((char *)at + 0x80);
-	*s->bell = 0;
-}
-
 static void prepare(struct side *s)
 {
-	struct nv0080_alloc_parameters device = { 0 };
-	__u32 subdevice = 0;
-
 	s->ctl = open_node(s->folder, "nvidiactl");
 	s->dev = open_node(s->folder, "nvidia0");
-	s->client = rm_alloc(s->ctl, 0, 0, 0, NV01_ROOT_CLIENT, NULL);
-	rm_alloc(s->ctl, s->client, s->client, DEVICE, NV01_DEVICE_0, &device);
-	rm_alloc(s->ctl, s->client, DEVICE, SUBDEVICE, NV20_SUBDEVICE_0,
-		 &subdevice);
-	map_doorbell(s);
+	s->client = new_client(s->ctl);
+	s->bell = map_doorbell(s->ctl, s->client, open_node(s->folder, "nvidia0"));
+	*s->bell = 0;
 }
 
 static uint64_t pass_through(struct side *s)

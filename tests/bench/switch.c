@@ -21,14 +21,10 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "../../kmod/abi/nvidia_rm.h"
+#include "client.h"
 
 #define MOST		4096
 #define WAITED_NS	2000000
-#define DEVICE		0x80
-#define SUBDEVICE	0x2080
-#define USERMODE	0x461
-#define TURING_USERMODE	0xc461
 
 /* Stretches in which one process could store: from, and its last store. */
 struct notes {
@@ -36,73 +32,10 @@ struct notes {
 	volatile uint32_t n;
 };
 
-static void die(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
-static int open_node(const char *folder, const char *name)
-{
-	char path[256];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		die(path);
-	return fd;
-}
-
-static __u32 rm_alloc(int ctl, __u32 client, __u32 parent, __u32 handle,
-		      __u32 class, void *params)
-{
-	struct nvos21_parameters_535 a = {
-		.h_root = client, .h_object_parent = parent,
-		.h_object_new = handle, .h_class = class,
-		.p_alloc_parms = (uintptr_t)params,
-	};
-
-	if (ioctl(ctl, NV_IOCTL(NV_ESC_RM_ALLOC, sizeof(a)), &a) || a.status)
-		die("RM_ALLOC");
-	return a.h_object_new;
-}
-
-static volatile __u32 *map_doorbell(const char *folder)
-{
-	struct nv_ioctl_nvos33_parameters_with_fd a = {
-		.params.h_device = SUBDEVICE, .params.h_memory = USERMODE,
-		.params.length = 0x10000, .fd = open_node(folder, "nvidia0"),
-	};
-	struct nv0080_alloc_parameters device = { 0 };
-	int ctl = open_node(folder, "nvidiactl");
-	__u32 subdevice = 0, client;
-	char *at;
-
-	client = rm_alloc(ctl, 0, 0, 0, NV01_ROOT_CLIENT, NULL);
-	a.params.h_client = client;
-	rm_alloc(ctl, client, client, DEVICE, NV01_DEVICE_0, &device);
-	rm_alloc(ctl, client, DEVICE, SUBDEVICE, NV20_SUBDEVICE_0, &subdevice);
-	rm_alloc(ctl, client, SUBDEVICE, USERMODE, TURING_USERMODE, NULL);
-	if (ioctl(ctl, NV_IOCTL(NV_ESC_RM_MAP_MEMORY, sizeof(a)), &a) || a.params.status)
-		die("MAP_MEMORY");
-	at = mmap(NULL, a.params.length, PROT_READ | PROT_WRITE, MAP_SHARED, a.fd, 0);
-	if (at == MAP_FAILED)
-		die("mmap of the doorbell");
-	return (volatile __u32 *)(at + 0x80);
-}
-
 static void ring(const char *folder, struct notes *notes)
 {
-	volatile __u32 *bell = map_doorbell(folder);
+	int ctl = open_node(folder, "nvidiactl");
+	volatile __u32 *bell = map_doorbell(ctl, new_client(ctl), open_node(folder, "nvidia0"));
 	uint64_t last = 0, at;
 
 	for (;;) {

@@ -21,7 +21,7 @@ from cgpu.core.errors import (
 )
 from cgpu.kube.client import KubeClient, load_configuration
 from tests.fake_api import write_kubeconfig
-from tests.kube.server import answering
+from tests.kube.server import answering, handling
 
 
 @pytest.mark.parametrize(
@@ -90,20 +90,13 @@ async def test_requests_say_what_they_should(tmp_path: Path) -> None:
         seen.append((request.method, request.path, request.headers["Content-Type"], body))
         return web.json_response({"metadata": {"name": "n"}})
 
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", keep)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    write_kubeconfig(tmp_path / "kubeconfig", f"http://127.0.0.1:{runner.addresses[0][1]}")
-    async with await KubeClient.connect(tmp_path / "kubeconfig") as client:
+    async with handling(tmp_path, keep) as client:
         await client.patch_node_annotations("n", {"a": "1", "b": None})
         await client.patch_node_status("n", {"aliyun.com/gpu-count": "2"})
         await client.patch_node_labels("n", {"c": None})
         await client.patch_pod_condition("d", "p", "u", {"type": "t", "status": "True"})
         await client.bind("d", "p", "u", "n", {"k": "v"})
         assert json.loads(await client.proxy_get("d", "p", 12347, "/usage"))
-    await runner.cleanup()
     merge = "application/merge-patch+json"
     assert seen[:4] == [
         ("PATCH", "/api/v1/nodes/n", merge, {"metadata": {"annotations": {"a": "1", "b": None}}}),
