@@ -56,9 +56,10 @@ newer_docker() {
 		 "exec-root": "$new/exec", "pidfile": "$new/pid", "hosts": ["$DOCKER_HOST"], "default-runtime": "cgpu",
 		 "containerd": "/run/containerd/containerd.sock", "runtimes": {"cgpu": {"path": "$WRAPPER"}}}
 	END
-	/opt/docker/dockerd --config-file $new/daemon.json > /var/log/newer.log 2>&1 < /dev/null &
+	# no job of this shell, which would say that it was killed
+	(/opt/docker/dockerd --config-file $new/daemon.json > /var/log/newer.log 2>&1 < /dev/null & echo $! > $new/started)
 	until docker version > /dev/null 2>&1; do
-		kill -0 $! || { tail /var/log/newer.log >&2; return 1; }
+		kill -0 "$(cat $new/started)" || { tail /var/log/newer.log >&2; return 1; }
 		sleep 0.2
 	done
 }
