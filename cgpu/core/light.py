@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from typing import Any
     from typing import NamedTuple as NamedTuple  # noqa: PLC0414 - what others import from here
 else:
+    try:
+        from _collections import _tuplegetter as _part
+    except ImportError:  # CPython's own, which promises nothing
+
+        def _part(index, doc):
+            return property(lambda self: self[index], doc=doc)
 
     class NamedTuple(tuple):
         """A tuple whose annotations name its parts; a class attribute is a part's default."""
@@ -23,10 +29,12 @@ else:
             cls._fields = tuple(cls.__annotations__)
             cls._field_defaults = {name: vars(cls)[name] for name in cls._fields if name in vars(cls)}
             for index, name in enumerate(cls._fields):
-                setattr(cls, name, property(lambda self, index=index: self[index]))
+                setattr(cls, name, _part(index, None))
 
         def __new__(cls, *given: Any, **named: Any) -> NamedTuple:
             """Raises TypeError for a part that is missing, unknown or given twice."""
+            if len(given) == len(cls._fields) and not named:
+                return tuple.__new__(cls, given)
             values = dict(zip(cls._fields, given)) if len(given) <= len(cls._fields) else named | {"": given}  # noqa: B905
             doubled = values.keys() & named.keys()
             values = cls._field_defaults | values | named

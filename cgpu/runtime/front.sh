@@ -14,6 +14,15 @@ if [ -r "$config" ]; then
 	done < "$config"
 fi
 
+# all modules from the one file of install.sh, if it is of this Python; no search for rubbish in a life this short
+at_once='
+import gc, marshal, sys, _frozen_importlib_external as imports
+gc.disable()
+with open(sys.argv[1] + "/cgpu/runtime/modules.bin", "rb") as file:
+    if file.read(4) == imports.MAGIC_NUMBER:
+        loader, modules = marshal.loads(file.read())
+        exec(loader)
+'
 think() {
 	here=$0
 	[ "$here" -ef "$home" ] && here=$home
@@ -21,6 +30,7 @@ think() {
 	bin=${here%/*}
 	code='import sys; sys.path.append(sys.argv.pop(1)); from cgpu.runtime.__main__ import command; command()'
 	for site in "$bin"/../lib/python3*/site-packages; do
+		[ -e "$site/cgpu/runtime/modules.bin" ] && code=$at_once$code
 		[ -e "$site/cgpu/runtime/__main__.py" ] && exec "$bin/python3" -I -S -c "$code" "$site" "$runtime" "$@"
 	done
 	exec "$bin/python3" -I -c "$code" "$bin" "$runtime" "$@" # a checkout, which only `site` finds
@@ -34,7 +44,7 @@ created() {
 		case $word in --bundle=* | -b=*) bundle=${word#*=} ;; esac
 		last=$word
 	done
-	grep -q -e ALIYUN_COM_GPU_ -e CGPU_DISABLE -e NVIDIA_VISIBLE_DEVICES -e nvidia "$bundle/config.json" 2> /dev/null
+	LC_ALL=C grep -q -e ALIYUN_COM_GPU_ -e CGPU_DISABLE -e NVIDIA_VISIBLE_DEVICES -e nvidia "$bundle/config.json" 2> /dev/null
 	[ $? = 1 ] || think "$@"
 	exec "$runtime" "$@"
 }

@@ -89,7 +89,7 @@ install_commands() {
 		mv "$site/cgpu.new" "$site/cgpu"
 		rm -rf "$site/cgpu.old"
 		# compiled now, not at the start of the first container
-		"$home/bin/python3" -I -S -c 'import sys; sys.path.append(sys.argv[1]); import cgpu.runtime.__main__' "$site"
+		"$home/bin/python3" -I -S "$here/onefile.py" "$site"
 		cp "$source_tree/cgpu/runtime/front.sh" "$home/bin/cgpu-runtime.new"
 		mv "$home/bin/cgpu-runtime.new" "$home/bin/cgpu-runtime"
 	fi

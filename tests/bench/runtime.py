@@ -71,6 +71,7 @@ def installed(here: Path) -> Path:
     shutil.copytree(ROOT / "cgpu", site / "cgpu", ignore=shutil.ignore_patterns("__pycache__"))
     (site / "stand_in.py").write_text(STAND_IN)
     (here / "opt/bin/python3").symlink_to(host_python())
+    subprocess.run([here / "opt/bin/python3", "-I", "-S", ROOT / "deploy/docker/onefile.py", site], check=True)
     text = (ROOT / "cgpu/runtime/front.sh").read_text()
     assert "from cgpu.runtime.__main__ import command" in text
     front = here / "opt/bin/cgpu-runtime"

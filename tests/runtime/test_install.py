@@ -55,11 +55,13 @@ def sh(root: Path, tmp_path: Path) -> Sh:
 
 
 def tree(root: Path) -> dict[str, str]:
-    """Every file with its text, every link with its target."""
+    """Every file with its text, every link with its target; of what is compiled the name."""
     found = {}
     for path in sorted(root.rglob("*")):
         if (path.is_symlink() or path.is_file()) and path.suffix != ".pyc":
-            found[str(path.relative_to(root))] = str(path.readlink()) if path.is_symlink() else path.read_text()
+            compiled = path.suffix == ".bin"
+            text = str(path.readlink()) if path.is_symlink() else "" if compiled else path.read_text()
+            found[str(path.relative_to(root))] = text
     return found
 
 
@@ -89,6 +91,24 @@ def test_the_installed_commands_work(sh: Sh, root: Path) -> None:
         "cgpu: /nowhere/config.json cannot be read" in run("cgpu-runtime", "create", "--bundle", "/nowhere", "x").stderr
     )
     assert "--gpus needs cgpu-runtime" in run("nvidia-container-runtime-hook").stderr
+
+
+def test_a_start_reads_one_file_if_it_is_of_this_python(sh: Sh, root: Path) -> None:
+    """Without the folder's sources only that file can have answered; made by another Python it is passed over."""
+    sh("install.sh", "--no-module")
+    refusal = "cgpu: /nowhere/config.json cannot be read"
+    [made] = (root / "opt/cgpu").rglob("modules.bin")
+    for source in made.parents[1].rglob("*.py"):
+        if source.name != "__main__.py":
+            source.rename(source.with_suffix(".away"))
+    asked = [str(root / "usr/local/bin/cgpu-runtime"), "create", "--bundle", "/nowhere", "x"]
+
+    assert refusal in subprocess.run(asked, capture_output=True, text=True).stderr
+    made.write_bytes(b"\0" + made.read_bytes()[1:])
+    assert "light_json" in subprocess.run(asked, capture_output=True, text=True).stderr
+    for source in made.parents[1].rglob("*.away"):
+        source.rename(source.with_suffix(".py"))
+    assert refusal in subprocess.run(asked, capture_output=True, text=True).stderr
 
 
 def test_a_second_installation_changes_nothing(sh: Sh, root: Path) -> None:
