@@ -147,8 +147,8 @@ def test_systemd_loads_the_module_before_docker(vm: Machine, vm_pool: Pool) -> N
         vm,
         """
 modules=/lib/modules/$(uname -r)
-mkdir -p /run/dkms /tmp/upper /tmp/work
-mount -t overlay -o lowerdir=$modules,upperdir=/tmp/upper,workdir=/tmp/work overlay $modules
+mkdir -p /run/dkms /run/upper /run/work # in memory: under systemd /tmp lies on an overlay, on which no other can write
+mount -t overlay -o lowerdir=$modules,upperdir=/run/upper,workdir=/run/work overlay $modules
 cp /opt/project/tests/soak/dkms.sh /usr/local/sbin/dkms; chmod 755 /usr/local/sbin/dkms
 rmmod $(awk '/^cgpu_core/ { print $1 }' /proc/modules) cgpu_km
 sh /opt/project/deploy/docker/install.sh > /tmp/said 2>&1 || cat /tmp/said
