@@ -18,6 +18,7 @@ from deviceplugin.stores import PodStore
 log = logging.getLogger(__name__)
 _EVERY_S: Final = 30.0
 _SETTLE_S: Final = 1.0
+_SOON_S: Final = 1.0
 
 
 class Reconciler:
@@ -41,7 +42,11 @@ class Reconciler:
         self._handover = handover
 
     async def run(self) -> None:
-        """A turn soon after pods changed while something may be left over, and one every 30 s in any case."""
+        """A turn soon after pods changed, again at growing distances while something is left, every 30 s in any case.
+
+        The API server drops a pod before the kubelet has let go of its devices, and nothing tells of the latter.
+        """
+        pause = _SOON_S
         while True:
             change = self._pods.signal.next()
             try:
@@ -49,11 +54,24 @@ class Reconciler:
             except UnavailableError as error:
                 log.warning("nothing is cleaned up now: %s", error)
             try:
-                async with asyncio.timeout(_EVERY_S):  # wait_for of Python 3.11 may lose a cancellation
+                async with asyncio.timeout(
+                    pause if self._is_left() else _EVERY_S
+                ):  # wait_for of Python 3.11 may lose a cancellation
                     await change.wait()
             except TimeoutError:
+                pause = min(2 * pause, _EVERY_S)
                 continue
+            pause = _SOON_S
             await asyncio.sleep(_SETTLE_S)
+
+    def _is_left(self) -> bool:
+        """Whether something stays that no living pod of this node stands behind."""
+        return any(not self._is_known(grant) for grant in self._records) or any(map(len, self._strays()))
+
+    def _strays(self) -> tuple[frozenset[str], frozenset[str]]:
+        """CDI files and instances without a grant."""
+        files = self._cdi.names() - {grant.hash for grant in self._records}
+        return files, self._backends.existing() - {grant.instance for grant in self._records}
 
     async def turn(self) -> int:
         """Remove what is left over and say how much that was. Raises UnavailableError when the kubelet cannot be asked.
@@ -62,8 +80,7 @@ class Reconciler:
         starts meanwhile has written its grant anew, or is on the kubelet's record.
         """
         candidates = [grant for grant in self._records if not self._is_known(grant)]
-        files = self._cdi.names() - {grant.hash for grant in self._records}
-        instances = self._backends.existing() - {grant.instance for grant in self._records}
+        files, instances = self._strays()
         if not (candidates or files or instances):
             return 0
         books = await self._kubelet.read()

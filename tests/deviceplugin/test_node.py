@@ -270,6 +270,37 @@ async def test_an_instance_in_use_stays_until_it_is_free(node: Bench) -> None:
     assert module.made() == []
 
 
+@pytest.mark.parametrize(
+    "held_by",
+    [
+        pytest.param("kubelet", id="by the kubelet, which the API server tells nothing of"),
+        pytest.param("process", id="by a process that ends later"),
+    ],
+)
+async def test_what_is_still_held_when_its_pod_has_gone_is_looked_at_again_soon(
+    node: Bench, monkeypatch: pytest.MonkeyPatch, held_by: str
+) -> None:
+    monkeypatch.setattr("deviceplugin.reconcile._EVERY_S", 3600.0)
+    module = FolderInstances(node.folder / "instances")
+    node.api.label(schedule="cgpu")
+    await node.start(module)
+    await node.ready(28)
+    pod = bound(wire_pod("p", 3), app0=0)
+    await node.run(pod, "app0")
+    [grant] = list(node.plugin.records)
+    module.busy = {grant.instance} if held_by == "process" else set()
+    if held_by == "process":
+        node.kubelet.remove(pod)
+    turns = node.kubelet.lists
+    node.api.delete_pod("p")
+    await until(lambda: node.kubelet.lists > turns)
+    assert [row["container"] for row in module.made()] == ["app0"]
+
+    module.busy = set()
+    node.kubelet.remove(pod)
+    await until(lambda: module.made() == [])
+
+
 async def test_leftovers_of_a_killed_plugin_are_removed(node: Bench) -> None:
     module = FolderInstances(node.folder / "instances")
     (module.folder / "0123456789ab").write_text("{}")
