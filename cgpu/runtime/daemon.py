@@ -86,9 +86,11 @@ def unregister(file: Path, runtime: str) -> tuple[str, str]:
     text, backup = _read(file), _read(_backup(file))
     before = parse(backup, _backup(file))
     ours = registered(before, runtime)
-    if text and parse(text, file) in (ours, released(ours, before)):
+    document = parse(text, file)
+    if text and document in (ours, released(ours, before)):
         return text, backup
-    return text, written(unregistered(parse(text, file), before, runtime))
+    made = unregistered(document, before, runtime)
+    return text, text if made == document else written(made)
 
 
 def _backup(file: Path) -> Path:

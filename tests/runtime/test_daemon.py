@@ -43,6 +43,15 @@ def test_the_file_comes_back_byte_for_byte(tmp_path: Path, text: str, steps: lis
     assert list(file.parent.glob("*")) == ([file] if text else [])
 
 
+@pytest.mark.parametrize("text", ["{}", '{"bridge":   "none"}\n', '{"runtimes":{"crun":{"path":"crun"}}}'])
+def test_a_file_that_never_had_us_is_left_as_it_is(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "daemon.json"
+    file.write_text(text)
+
+    assert [main([step, str(file), OURS]) for step in ("release", "unregister")] == [0, 0]
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("daemon.json", text)]
+
+
 @pytest.mark.parametrize(("before", "named"), [("", "runc"), (json.dumps(THEIRS), "nvidia")])
 def test_a_running_dockerd_is_told_another_default_runtime(tmp_path: Path, before: str, named: str) -> None:
     """It keeps the one it has when the file names none."""

@@ -157,6 +157,7 @@ def test_a_python_that_is_too_old_is_refused_with_the_systems_own_remedy(
 SYSTEMS = [
     pytest.param("ubuntu", "22.04", id="Ubuntu"),
     pytest.param("centos", "8", id="CentOS"),
+    pytest.param("almalinux", "9.4", id="AlmaLinux"),
     pytest.param("alinux", "3", id="Alibaba Cloud Linux"),
 ]
 
@@ -165,22 +166,35 @@ SYSTEMS = [
 def test_every_system_gets_module_unit_and_signing_steps(
     sh: Sh, root: Path, tmp_path: Path, id_: str, release: str
 ) -> None:
-    """DKMS builds and installs, the unit goes before dockerd; where Secure Boot keeps the module out, it says what to enrol."""
+    """DKMS builds and installs, the unit goes before dockerd; where Secure Boot keeps the module out, it says what to enrol.
+
+    The same at an upgrade; and the host is left as it was found.
+    """
     (root / "etc/os-release").write_text(f'ID="{id_}"\nVERSION_ID="{release}"\n')
     (root / "run/systemd/system").mkdir(parents=True)
-    called = tmp_path / "called"
+    called, before = tmp_path / "called", tree(root)
     tools = {name: f'echo "{name} $*" >> {called}' for name in ("dkms", "systemctl")}
-    done = sh("install.sh", more={**tools, "mokutil": "echo SecureBoot enabled"})
-
-    assert called.read_text().splitlines() == [
+    tools["mokutil"] = "echo SecureBoot enabled"
+    built = [
         "dkms add -m cgpu_km -v 1.0.0 --force", "dkms install -m cgpu_km -v 1.0.0 --force",
         "systemctl daemon-reload", "systemctl enable cgpu.service",
     ]  # fmt: skip
+    done = sh("install.sh", more=tools)
+
+    assert called.read_text().splitlines() == built
     assert "Before=docker.service containerd.service" in (root / "etc/systemd/system/cgpu.service").read_text()
     assert done.returncode == 1, "there is no driver here, so the module cannot be loaded"
     assert "mokutil --import /var/lib/dkms/mok.pub" in done.stdout
     assert "install.sh: the module does not load: " in done.stderr
     assert json.loads((root / "etc/docker/daemon.json").read_text()) == {"log-driver": "journald"}
+
+    assert "upgrade.sh: the module does not load: " in sh("upgrade.sh", more=tools).stderr
+    assert called.read_text().splitlines() == built * 2
+    assert sh("uninstall.sh", more=tools).returncode == 0
+    assert called.read_text().splitlines()[len(built) * 2 :] == [
+        "systemctl disable cgpu.service", "systemctl daemon-reload", "dkms remove -m cgpu_km -v 1.0.0 --all",
+    ]  # fmt: skip
+    assert tree(root) == before
 
 
 def test_old_sources_go_when_new_ones_are_there(sh: Sh, root: Path, tmp_path: Path) -> None:
