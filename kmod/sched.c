@@ -48,6 +48,21 @@ static void give_back_choice(struct cgpu_sched *s)
 	s->pending = CGPU_NONE;
 }
 
+/* Somebody comes before the one that was chosen, who is the next of its class. */
+static void choose_again(struct cgpu_sched *s)
+{
+	if (s->pending != CGPU_NONE)
+		cgpu_round_return(s, s->pending);
+	give_back_choice(s);
+	choose(s);
+}
+
+/* Who has woken is of a higher class than whoever comes next. */
+static bool outranks(const struct cgpu_sched *s, int ent)
+{
+	return s->preempt && (ent == CGPU_NONE || !s->entity[ent].highprio);
+}
+
 static bool may_run_over(const struct cgpu_sched *s, u64 used, bool inflight)
 {
 	return s->conf.policy == CGPU_SOFT && inflight && !s->preempt &&
@@ -58,7 +73,7 @@ static bool is_over(const struct cgpu_sched *s, u64 now, bool inflight)
 {
 	u64 used = now - s->start_ns;
 
-	if (s->preempt && !s->entity[s->current_ent].highprio)
+	if (outranks(s, s->current_ent))
 		return true;
 	if (!cgpu_round_keeps_idle(s) && !inflight &&
 	    !s->entity[s->current_ent].busy)
@@ -102,11 +117,9 @@ static void run_drain(struct cgpu_sched *s, u64 now, u64 gone)
 {
 	u64 over = gone > s->closed_ns ? gone - s->closed_ns : 0;
 
-	if (s->preempt) {
-		give_back_choice(s);
-		choose(s);
-		s->preempt = false;
-	}
+	if (outranks(s, s->pending))
+		choose_again(s);
+	s->preempt = false;
 	if (!gone)
 		return;
 	cgpu_round_charge(s, s->current_ent, over, over);
@@ -272,8 +285,11 @@ void cgpu_sched_set_busy(struct cgpu_sched *s, int ent, bool busy, u64 now)
 		return;
 	if (s->state == CGPU_OPEN && !is_contended(s))
 		renew_turn(s, now);
-	if (busy && !cgpu_round_keeps_idle(s))
+	if (busy && cgpu_round_keeps_idle(s))
+		e->debt_ns = min(e->debt_ns, e->own_ns);
+	else if (busy)
 		settle_sleep(s, ent, now);
+	e->own_ns = max_t(s64, 0, e->debt_ns);
 	e->busy = busy;
 	e->changed_ns = now;
 	if (busy && e->highprio && s->credit_ns <= 0)

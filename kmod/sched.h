@@ -53,6 +53,7 @@ struct cgpu_sched_conf {
  * @busy: has work, or waits for its turn
  * @weight: slices in a turn; 0 gets none
  * @debt_ns: time taken beyond the grants; negative: time missed
+ * @own_ns: of an instance that rests: what of it is owed for its own work
  * @changed_ns: when @busy changed last
  * @turns: turns given
  */
@@ -62,6 +63,7 @@ struct cgpu_entity {
 	bool busy;
 	u32 weight;
 	s64 debt_ns;
+	s64 own_ns;
 	u64 changed_ns;
 	u64 turns;
 };

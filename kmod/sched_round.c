@@ -104,16 +104,40 @@ void cgpu_round_charge(struct cgpu_sched *s, int ent, s64 debt, u64 used)
 	struct cgpu_entity *e = &s->entity[ent];
 
 	e->debt_ns = cgpu_round_clamp(s, e->debt_ns + debt);
+	e->own_ns = cgpu_round_clamp(s, e->own_ns + debt);
 	charge_class(s, ent, used);
 }
 
-/* Time that nobody had comes out of the slices that nobody has. */
+static void owe(struct cgpu_sched *s, int ent, s64 ns)
+{
+	s->entity[ent].debt_ns = cgpu_round_clamp(s, s->entity[ent].debt_ns + ns);
+}
+
+static bool rests(const struct cgpu_sched *s, int ent)
+{
+	return ent != s->current_ent && !s->entity[ent].busy &&
+	       cgpu_round_takes_part(s, ent);
+}
+
+/*
+ * Time that nobody had comes out of the slices that nobody has, or out of those
+ * of instances that rest; they do not owe it any more when they wake.
+ */
 void cgpu_round_lose(struct cgpu_sched *s, s64 lost)
 {
-	struct cgpu_entity *rest = &s->entity[REST];
+	s64 all = 0;
+	int i;
 
-	if (rest->present)
-		rest->debt_ns = cgpu_round_clamp(s, rest->debt_ns + lost);
+	if (s->entity[REST].present) {
+		owe(s, REST, lost);
+		return;
+	}
+	for (i = 0; i < REST; i++)
+		if (rests(s, i))
+			all += slices_of(s, i);
+	for (i = 0; all && i < REST; i++)
+		if (rests(s, i))
+			owe(s, i, lost * slices_of(s, i) / all);
 }
 
 static s64 least_grant(u64 quota)
@@ -173,6 +197,12 @@ static int pick_of_class(struct cgpu_sched *s, bool highprio)
 		s->entity[ent].debt_ns -= cgpu_round_quota(s, ent);
 	}
 	return CGPU_NONE;
+}
+
+/* Who was picked and gets no turn is the next of its class again. */
+void cgpu_round_return(struct cgpu_sched *s, int ent)
+{
+	s->cursor[s->entity[ent].highprio] = (ent + SLOTS - 1) % SLOTS;
 }
 
 int cgpu_round_pick(struct cgpu_sched *s)

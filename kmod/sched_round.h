@@ -16,6 +16,7 @@ void cgpu_round_charge(struct cgpu_sched *s, int ent, s64 debt, u64 used);
 void cgpu_round_lose(struct cgpu_sched *s, s64 lost);
 u64 cgpu_round_grant(struct cgpu_sched *s, int ent);
 int cgpu_round_pick(struct cgpu_sched *s);
+void cgpu_round_return(struct cgpu_sched *s, int ent);
 u64 cgpu_round_quota(const struct cgpu_sched *s, int ent);
 
 #endif

@@ -183,7 +183,10 @@ static u64 most_queued(const struct cgpu_gpu *gpu, u64 until, u64 now)
 
 	if (is_below_others(gpu, gpu->open))
 		return slice - below_look(slice);
-	return until ? cgpu_sched_left(&gpu->sched, now) + 2 * slice : ALONE_NS;
+	if (!until)
+		return ALONE_NS;
+	return cgpu_sched_left(&gpu->sched, now) +
+	       min(2 * slice, 2 * cgpu_watch_entry_ns(gpu->open) + slice / 16);
 }
 
 static void limit_queue(struct cgpu_gpu *gpu, u64 until, u64 now)

@@ -116,11 +116,14 @@ struct cgpu_work {
  * @entry_ns: what an entry takes, 0 = not known
  * @turn_ns: time of work seen in the turn
  * @turn_done: entries finished in the turn
+ * @done_ns: @turn_ns when the last of them was seen
  * @ended_ns: when the last of them ended, or the first was rung
  * @gaps_ns: time since then that is not charged
  * @idle_ns: time since then that is not in @busy_ns
  * @holes_ns: time since then in which its queue may have been empty
  * @solid: it cannot have been empty in the look that saw the last end
+ * @longest_ns: what the longest entry took lately
+ * @single_ns: the same of those that ended alone while more were queued: exactly
  * @rate_ns: what an entry takes while more are queued, 0 = not known
  * @solid_ns: time of the turn in which more were queued
  * @solid_done: entries finished in it
@@ -149,11 +152,14 @@ struct cgpu_share {
 	u64 entry_ns;
 	u64 turn_ns;
 	u32 turn_done;
+	u64 done_ns;
 	u64 ended_ns;
 	u64 gaps_ns;
 	u64 idle_ns;
 	u64 holes_ns;
 	bool solid;
+	u64 longest_ns;
+	u64 single_ns;
 	u64 rate_ns;
 	u64 solid_ns;
 	u32 solid_done;

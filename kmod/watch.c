@@ -9,6 +9,8 @@
 #include "cgpu.h"
 
 #define ENOUGH_ENTRIES		8	/* to tell what one takes */
+#define FADES			16	/* ends after which little is left of a long entry */
+#define LASTS			1024	/* the same, of one whose length is known exactly */
 #define CLOCK_DRIFT_NS		100	/* a look: clocks drift, programs lie */
 
 /* What follows is judged when the next entry ends. */
@@ -65,6 +67,7 @@ void cgpu_watch_begin(struct cgpu_share *share, u64 now)
 	share->shut = false;
 	share->turn_ns = 0;
 	share->turn_done = 0;
+	share->done_ns = 0;
 	share->solid_ns = 0;
 	share->solid_done = 0;
 	share->solid = false;
@@ -138,6 +141,39 @@ static void correct(struct cgpu_share *share, u64 gap, u64 after, bool closed)
 	share->busy_ns -= min_t(s64, more, share->busy_ns);
 }
 
+static u64 faded(u64 ns, u32 ends)
+{
+	return ns - ns / ends;
+}
+
+static void learn(struct cgpu_share *share, u64 window, u32 done, bool solid)
+{
+	share->longest_ns = max(window, faded(share->longest_ns, FADES));
+	if (!solid || !share->solid)
+		return;
+	share->solid_ns += window;
+	share->solid_done += done;
+	if (done == 1)
+		share->single_ns = max(window, faded(share->single_ns, LASTS));
+}
+
+/*
+ * What the entries of a window have taken, if that is known, else 0. Of long
+ * ones only that a single one took no more than the longest of its kind, which
+ * shows a gap that no look has seen: until the first of a turn starts.
+ */
+static u64 time_of(const struct cgpu_share *share, u64 window, u32 done)
+{
+	u64 rate = rate_of(share);
+
+	if (rate && rate <= share->holes_ns)
+		return done * rate;
+	if (done == 1 && share->single_ns &&
+	    window > share->single_ns + share->idle_ns)
+		return share->single_ns;
+	return 0;
+}
+
 /*
  * Looks are too rare to see the gaps between short kernels, and what passes
  * until the first one starts. Where more was queued than was finished, the GPU
@@ -149,15 +185,12 @@ static void see_ends(struct cgpu_share *share, u64 now, u32 done, bool solid, bo
 {
 	u64 ended = clamp(share->work.stamp + share->clock, share->ended_ns, now);
 	u64 after = share->work.left ? 0 : now - ended, window = ended - share->ended_ns;
-	u64 rate;
+	u64 took;
 
-	if (solid && share->solid) {
-		share->solid_ns += window;
-		share->solid_done += done;
-	}
-	rate = rate_of(share);
-	if (rate && rate <= share->holes_ns)
-		correct(share, min(window - min(window, done * rate), share->holes_ns),
+	learn(share, window, done, solid);
+	took = time_of(share, window, done);
+	if (took)
+		correct(share, min(window - min(window, took), share->holes_ns),
 			after, closed);
 	begin_window(share, ended);
 	share->solid = solid;
@@ -208,6 +241,8 @@ void cgpu_watch(struct cgpu_share *share, bool closed)
 	if (done && share->rang && share->work.stamp && share->clock)
 		see_ends(share, now, done, solid, closed);
 	share->turn_done += done;
+	if (done)
+		share->done_ns = share->turn_ns;
 	share->looked_ns = now;
 }
 
@@ -256,10 +291,11 @@ void cgpu_watch_end(struct cgpu_share *share)
  */
 u64 cgpu_watch_entry_ns(const struct cgpu_share *share)
 {
-	if (share->turn_done >= ENOUGH_ENTRIES)
-		return div_u64(share->turn_ns, share->turn_done);
-	return share->turn_done ? share->entry_ns :
-				  max(share->entry_ns, share->turn_ns);
+	if (share->turn_done >= ENOUGH_ENTRIES ||
+	    (share->turn_done && !share->entry_ns))
+		return div_u64(share->done_ns, share->turn_done);
+	return share->turn_done || share->turn_ns <= share->longest_ns ?
+	       share->entry_ns : max(share->entry_ns, share->turn_ns);
 }
 
 /**
@@ -274,8 +310,9 @@ bool cgpu_watch_enough(const struct cgpu_share *share, u64 most)
 {
 	u64 entry = cgpu_watch_entry_ns(share), queued = share->work.left * entry;
 
+	u64 ran = share->looked_ns - min(share->looked_ns, share->ended_ns);
+
 	/* the one that runs has done its part since the last one ended */
-	if (queued)
-		queued -= min(entry, share->looked_ns - min(share->looked_ns, share->ended_ns));
-	return queued && queued >= (share->shut ? most / 2 : most);
+	ran = min(ran, max(entry, share->longest_ns));
+	return queued > ran && queued - ran >= (share->shut ? most / 2 : most);
 }

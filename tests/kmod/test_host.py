@@ -43,20 +43,23 @@ def test_every_policy_keeps_its_shares_in_simulated_time(tmp_path: Path) -> None
 
 def turns(tmp_path: Path, watch: str = "watch.c") -> tuple[int, str]:
     """What the module's looks make of a GPU in simulated time."""
-    files = ("tests/turns_sim.c", "turns.c", watch, "sched.c", "sched_round.c")
-    return output(compiled(tmp_path / "turns", "-O2", "-include", "tests/shim/cgpu.h", *files))
+    played = ("tests/turns_sim.c", "tests/turns_cases.c")
+    files = ("turns.c", watch, "sched.c", "sched_round.c")
+    return output(compiled(tmp_path / "turns", "-O2", "-include", "tests/shim/cgpu.h", *played, *files))
 
 
 def test_looks_charge_what_the_gpu_did_in_simulated_time(tmp_path: Path) -> None:
     code, text = turns(tmp_path)
-    assert (code, text.splitlines()[-1]) == (0, "272 of 272 hold"), text
+    assert (code, text.splitlines()[-1]) == (0, "305 of 305 hold"), text
 
 
 @pytest.mark.parametrize(
     ("rule", "broken"),
     [
         pytest.param("if (rate &&", "if (rate == 1 &&", id="gaps between two looks are charged"),
-        pytest.param("queued -= min(entry,", "queued -= min(0,", id="who is below a sleeper runs dry"),
+        pytest.param(
+            "ran = min(ran, max(entry, share->longest_ns));", "ran = 0;", id="who is below a sleeper runs dry"
+        ),
     ],
 )
 def test_the_simulation_sees_what_is_charged_wrongly(tmp_path: Path, rule: str, broken: str) -> None:
