@@ -161,11 +161,12 @@ static bool is_ours(struct vm_area_struct *vma, struct cgpu_argpage *p)
 static int put_page_at(pte_t *pte, unsigned long addr, void *data)
 {
 	struct cgpu_argpage *p = data;
-	void *page = p->page[(addr - p->at) >> PAGE_SHIFT];
+	unsigned long i = (addr - p->at) >> PAGE_SHIFT;
 
 	set_pte_at(p->mm, addr, pte,
-		   pte_mkspecial(pfn_pte(virt_to_phys(page) >> PAGE_SHIFT,
-					 PAGE_READONLY)));
+		   pte_mkspecial(pfn_pte(virt_to_phys(p->page[i]) >> PAGE_SHIFT,
+					 !i && p->dirty ? PAGE_SHARED :
+							  PAGE_READONLY)));
 	return 0;
 }
 
@@ -176,7 +177,9 @@ static int put_page_at(pte_t *pte, unsigned long addr, void *data)
  */
 static int put_pages(struct vm_area_struct *vma, struct cgpu_argpage *p)
 {
-	zap_vma_ptes(vma, p->at, CGPU_ARG_BYTES);
+	if (p->filled)
+		zap_vma_ptes(vma, p->at, CGPU_ARG_BYTES);
+	p->filled = true;
 	return apply_to_page_range(p->mm, p->at, p->pages * PAGE_SIZE,
 				   put_page_at, p);
 }
@@ -195,6 +198,19 @@ static int put_pages_again(struct cgpu_argpage *p)
 	return ret;
 }
 
+static int renew_pages(struct cgpu_argpage *p, u32 pages, bool dirty)
+{
+	int ret = get_pages(p, pages);
+
+	p->now = 0;
+	p->dirty = dirty;
+	if (!ret)
+		ret = put_pages_again(p);
+	if (ret)
+		WRITE_ONCE(p->mapped, false);
+	return ret;
+}
+
 /**
  * cgpu_argmap_revoke() - nobody can write to a page any more
  * @p: the pages
@@ -208,30 +224,24 @@ static int put_pages_again(struct cgpu_argpage *p)
  */
 int cgpu_argmap_revoke(struct cgpu_argpage *p, u32 pages)
 {
-	int ret = get_pages(p, pages);
-
-	if (!ret)
-		ret = put_pages_again(p);
-	if (ret)
-		WRITE_ONCE(p->mapped, false);
-	p->now = 0;
-	p->dirty = false;
-	return ret;
+	return renew_pages(p, pages, false);
 }
 
 /**
- * cgpu_argmap_map() - map one page, read-only
+ * cgpu_argmap_map() - map one page
  * @p: from cgpu_argmap_new()
+ * @dirty: it may be written to from the beginning, as if a result had been
+ *	   stored: for a task that is alone in its address space
  *
  * Context: process, without mmap_lock.
  * Return: 0 or an errno.
  */
-int cgpu_argmap_map(struct cgpu_argpage *p)
+int cgpu_argmap_map(struct cgpu_argpage *p, bool dirty)
 {
 	unsigned long at;
 
 	WRITE_ONCE(p->mapper, current);
 	at = vm_mmap(p->file, 0, CGPU_ARG_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, 0);
 	WRITE_ONCE(p->mapper, NULL);
-	return IS_ERR_VALUE(at) ? (int)at : cgpu_argmap_revoke(p, 1);
+	return IS_ERR_VALUE(at) ? (int)at : renew_pages(p, 1, dirty);
 }

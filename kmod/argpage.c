@@ -20,7 +20,7 @@
  *
  * A task that is alone in its address space has no other thread, and gets none
  * while it is in the driver: it may use a writable page again, which spares
- * the fault. Who else can hold the address space (a tracer, a reader of /proc)
+ * the fault, the first included. Who else can hold the address space (a tracer, a reader of /proc)
  * reaches memory through paths that refuse VM_PFNMAP.
  */
 #include <linux/file.h>
@@ -86,7 +86,7 @@ static struct cgpu_argpage *argpage_of(struct cgpu_file *f, u32 more)
 	p = cgpu_argmap_new();
 	if (!p)
 		return ERR_PTR(-ENOMEM);
-	ret = cgpu_argmap_map(p) ?: renew(p, more);
+	ret = cgpu_argmap_map(p, is_alone()) ?: renew(p, more);
 	p->next = f->args;
 	f->args = p;
 	return ret ? ERR_PTR(ret) : p;

@@ -22,8 +22,9 @@
  * @mapper: task whose vm_mmap() is ours
  * @owner: task that may write results while a call runs
  * @mapped: the mapping is there
+ * @filled: pages were put into it
  * @live: a call runs
- * @dirty: page @now is writable, because a result was stored
+ * @dirty: page @now is writable: a result was stored, or the task is alone
  * @more: pages behind @now that the call in progress uses as well
  * @apart: they hold the call's parameters
  * @answered: the driver has stored to them
@@ -41,6 +42,7 @@ struct cgpu_argpage {
 	struct task_struct *mapper;
 	struct task_struct *owner;
 	bool mapped;
+	bool filled;
 	bool live;
 	bool dirty;
 	bool apart;
@@ -49,7 +51,7 @@ struct cgpu_argpage {
 };
 
 struct cgpu_argpage *cgpu_argmap_new(void);
-int cgpu_argmap_map(struct cgpu_argpage *p);
+int cgpu_argmap_map(struct cgpu_argpage *p, bool dirty);
 int cgpu_argmap_revoke(struct cgpu_argpage *p, u32 pages);
 
 #endif
