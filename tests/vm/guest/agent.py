@@ -86,12 +86,13 @@ class Agent:
         self.jobs = {}
         self.poll = select.epoll()
         self.actions = {}
-        self.watch(port, self.on_port)
+        # told once of each change: a port that no host holds stays ready, and to be told of that would never end
+        self.watch(port, self.on_port, select.EPOLLIN | select.EPOLLET)
 
-    def watch(self, descriptor, action):
+    def watch(self, descriptor, action, events=select.EPOLLIN):
         """Calls `action` when there is something to read."""
         self.actions[descriptor] = action
-        self.poll.register(descriptor, select.EPOLLIN)
+        self.poll.register(descriptor, events)
 
     def forget(self, descriptor):
         """Ends the watch of a descriptor and closes it."""
@@ -106,12 +107,19 @@ class Agent:
             rest = rest[os.write(self.port, rest) :]
 
     def on_port(self):
-        """Takes what the host sent."""
-        for header, body in self.decoder.feed(os.read(self.port, CHUNK)):
-            try:
-                getattr(self, f"do_{header['do']}")(header, body)
-            except OSError as error:
-                self.send({"do": "fail", "id": header.get("id")}, str(error).encode())
+        """Takes everything that the host sent."""
+        while data := os.read(self.port, CHUNK):
+            for header, body in self.decoder.feed(data):
+                self.on_frame(header, body)
+            if not select.select([self.port], [], [], 0)[0]:
+                break
+
+    def on_frame(self, header, body):
+        """Does what a frame says, and answers why it cannot."""
+        try:
+            getattr(self, f"do_{header['do']}")(header, body)
+        except OSError as error:
+            self.send({"do": "fail", "id": header.get("id")}, str(error).encode())
 
     def do_run(self, header, body):
         """Starts a script."""
