@@ -22,7 +22,7 @@ _USERS: Final = {
 }
 _READY_S: Final = 180
 _SILENCE_S: Final = 20
-_MACHINE_SILENCE_S: Final = 50  # the upstream default: emulation on a busy machine can hold a lease up
+_MACHINE_SILENCE_S: Final = 150  # emulation on a busy machine can hold a lease up for a minute
 
 
 class ControlPlane:

@@ -29,7 +29,7 @@ from cgpu.sandbox.store import ensure_store
 from cgpu.sandbox.teardown import remove_tree, tear_down
 
 _NODES_S: Final = 180
-_MACHINES_S: Final = 240  # an emulated computer boots in 15 s, on a machine with nothing else to do
+_MACHINES_S: Final = 480  # an emulated computer boots in 15 s, on a machine with nothing else to do
 _GLANCE_S: Final = 5
 _OUR_FILES: Final = frozenset(
     (

@@ -16,8 +16,8 @@ from cgpu.sandbox.sandbox import Sandbox, kubectl
 RELEASE: Final = "ack-ai-installer"
 CHART: Final = "deploy/helm/ack-ai-installer"
 NAMESPACE: Final = "kube-system"
-_INSTALL_S: Final = 240
-_OFFER_S: Final = 120
+_INSTALL_S: Final = 480
+_OFFER_S: Final = 300
 
 
 def install(sandbox: Sandbox, project: Path, say: Say, *settings: str) -> None:
