@@ -135,6 +135,12 @@ dmesg | grep -i 'warn\\|bug\\|oops\\|leak' || echo clean
     assert text.splitlines() == ["0", "cards.json", "0", "0", "clean"], text
 
 
+# by its own time the machine is never late; a second of it takes many
+COUNTED: Final = Choice("535", "T4", total_mib="15109", memory_mib=3072, cpus=1, clock="counted")
+SECONDS: Final = 8
+SLICE_S: Final = 0.02
+KERNEL_S: Final = 0.001
+
 # what is written -> the parts of one and two, of all busy time or (policies 0 and 3) of the clock's
 ECHOES: Final[dict[str, tuple[float, float]]] = {
     "echo 1 > 0/policy": (1 / 2, 1 / 2),
@@ -146,18 +152,22 @@ ECHOES: Final[dict[str, tuple[float, float]]] = {
     "echo 60 > 0/prio_ratio": (2 / 5, 3 / 5),
 }
 OF_WALL: Final = ("echo 0 > 0/policy", "echo 3 > 0/policy")
-EMULATED: Final = 0.35  # emulated processors hand over late
 
 
-@hosts
+def off(part: float, wanted: float) -> bool:
+    """Outside the contract's tolerance: 1 percent and a kernel, here and a turn, which the window's ends cut at any place."""
+    return abs(part / wanted - 1) > 0.01 + (KERNEL_S + SLICE_S) / (wanted * SECONDS)
+
+
+@pytest.mark.parametrize("vm", [pytest.param(COUNTED, id="counted time")], indirect=True, scope="module")
 @pytest.mark.timeout(1200)
 def test_every_echo_does_what_its_table_says(vm: Machine) -> None:
     """Seen by the measured share of two containers that always have work; sizes by nvidia-smi."""
-    steps = "".join(f"{echo}\npython3 $P/measure.py $one $two 15\n" for echo in ECHOES)
+    steps = "".join(f"{echo}\npython3 $P/measure.py $one $two {SECONDS}\n" for echo in ECHOES)
     text = output(
         vm,
         f"""
-become 535 T4 15109; rmmod $(awk '/^cgpu_core/ {{ print $1 }}' /proc/modules) cgpu_km; load-cgpu slice_ms=20
+rmmod $(awk '/^cgpu_core/ {{ print $1 }}' /proc/modules) cgpu_km; load-cgpu slice_ms={SLICE_S * 1000:.0f}
 P=/opt/project/tests/docker/programs
 run one 6 15; run two 8 15; one=$(id_of one); two=$(id_of two); cd /proc/cgpu_km
 for name in one two; do docker exec -d $name python3 $P/work.py; done; python3 $P/wait_busy.py 2
@@ -175,8 +185,8 @@ echo 4096 2> /dev/null > 0/$two/memsize || echo refused; cat 0/$two/memsize; cd 
         measured = json.loads(line)
         whole = measured["wall"] if echo in OF_WALL else sum(measured["busy"])
         parts = [busy / whole for busy in measured["busy"]]
-        print(f"soak: {echo}: {parts[0]:.3f} and {parts[1]:.3f}, wanted {wanted[0]:.3f} and {wanted[1]:.3f}")
-        misses += [echo for part, want in zip(parts, wanted, strict=True) if abs(part / want - 1) > EMULATED]
+        print(f"soak: {echo}: {parts[0]:.4f} and {parts[1]:.4f}, wanted {wanted[0]:.3f} and {wanted[1]:.3f}")
+        misses += [f"{echo}: {parts}" for part, want in zip(parts, wanted, strict=True) if off(part, want)]
     assert misses == []
     assert lines[len(ECHOES) :] == ["4", "1", "15", "60", "2048MiB", "refused", str(2048 << 20)]
 
@@ -190,7 +200,10 @@ MISTAKES: Final = {
     "ALIYUN_COM_GPU_MEM_DEV=0": "ALIYUN_COM_GPU_MEM_DEV=0",
     "ALIYUN_COM_GPU_MEM_DEV=": "without ALIYUN_COM_GPU_MEM_DEV",
     "ALIYUN_COM_GPU_SCHD_WEIGHT=21": "from 1 to 20",
+    "ALIYUN_COM_GPU_SCHD_WEIGHT=0": "from 1 to 20",
     "ALIYUN_COM_GPU_HIGH_PRIO=yes": "1 or true",
+    "ALIYUN_COM_GPU_MEM_IDX=first": "whole number",
+    "ALIYUN_COM_GPU_MEM_POD=-3": "whole number",
     "CGPU_DISABLE=perhaps": "1 or true",
     "NVIDIA_VISIBLE_DEVICES=7": "7",
 }
@@ -220,7 +233,7 @@ daemon() {
 	dockerd --containerd=/run/containerd/containerd.sock >> /var/log/dockerd.log 2>&1 < /dev/null & disown
 	until docker version > /dev/null 2>&1; do sleep 0.2; done
 }
-killed() { pid=$(cat /var/run/docker.pid); kill -9 $pid; while [ -e /proc/$pid ]; do sleep 0.1; done; }
+stopped() { pid=$(cat /var/run/docker.pid); kill -$1 $pid; while [ -e /proc/$pid ]; do sleep 0.1; done; }
 set_key() { python3 -c 'import json, sys
 file = "/etc/docker/daemon.json"
 document = json.load(open(file)) | {sys.argv[1]: json.loads(sys.argv[2])}
@@ -232,7 +245,10 @@ count() { wc -l < /proc/cgpu_km/inst_ctl; }
 @hosts
 @pytest.mark.timeout(900)
 def test_a_daemon_that_is_killed(vm: Machine) -> None:
-    """With live-restore the container and its share live on; a creation that was under way ends with nothing left."""
+    """With live-restore the container and its share live on; a creation that was under way ends with nothing left.
+
+    Without it the next daemon ends the container and, by --restart always, starts it with its share again.
+    """
     text = output(
         vm,
         f"""{DAEMON}
@@ -241,18 +257,24 @@ set_key live-restore true; until docker info 2> /dev/null | grep -q 'Live Restor
 run one 6 15
 echo hello > /tmp/file; docker cp /tmp/file one:/file; docker exec one cat /file; docker cp one:/file - | tar t
 docker restart -t 0 one > /dev/null; memory_of one
-killed; count; daemon; memory_of one
+stopped KILL; count; daemon; memory_of one
 docker rm -f one > /dev/null; ended; count
 printf '#!/bin/sh\\ncase "$*" in *create*) touch /tmp/reached; exec sleep 12345;; *) exec runc "$@";; esac\\n' > /tmp/slow; chmod 755 /tmp/slow
 echo 'runtime = "/tmp/slow"' > /etc/cgpu/config.toml
 rm -f /tmp/reached; run two 6 15 2> /dev/null &
 until [ -e /tmp/reached ]; do sleep 0.1; done
-count; killed; kill -9 $(pgrep -f 'sleep 12345'); rm /etc/cgpu/config.toml
+count; stopped KILL; kill -9 $(pgrep -f 'sleep 12345'); rm /etc/cgpu/config.toml
 daemon; docker rm -f two > /dev/null 2>&1; ended
 run three 12 15; memory_of three; count
-set_key live-restore false
+set_key live-restore false; until docker info 2> /dev/null | grep -q 'Live Restore Enabled: false'; do sleep 0.2; done
+docker rm -f three > /dev/null; ended
+run four 6 15 --restart always
+for signal in TERM KILL; do
+	stopped $signal; daemon; until memory_of four 2> /dev/null; do sleep 0.2; done
+	cut -d ' ' -f 1 /proc/cgpu_km/inst_ctl | grep -c "$(id_of four)"
+done
 """,
         timeout=850,
     )
     one, three = "0MiB /  6043MiB", "0MiB / 12087MiB"
-    assert text.splitlines() == ["hello", "file", one, "1", one, "0", "1", three, "1"], text
+    assert text.splitlines() == ["hello", "file", one, "1", one, "0", "1", three, "1", one, "1", one, "1"], text
