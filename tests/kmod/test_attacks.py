@@ -20,10 +20,12 @@ from tests.vm.programs import compile_c
 PROGRAMS: Final = Path(__file__).parent / "programs"
 LIMIT: Final = 1000
 SECONDS: Final = 3
+LONG_ENOUGH: Final = 40
+"""Seconds for a race that must be won: it ends when it is, which may take a busy host long."""
 RACES: Final = ("heap-size", "class", "size", "pointer", "injected-size", "injected-status", "injected-success")
 """races.c tells what each changes."""
 BEATEN_BY_WEAKNESS: Final = ("heap-size", "class", "size", "pointer", "injected-size")
-RACE: Final = f"share aaa 0:{LIMIT}; inside aaa /tmp/races {{}} {SECONDS} {LIMIT} /dev /run/cgpu/aaa"
+RACE: Final = f"share aaa 0:{LIMIT}; inside aaa /tmp/races {{}} {{}} {LIMIT} /dev /run/cgpu/aaa"
 FORGE: Final = f"share aaa 0:{LIMIT}; share bbb 0:{LIMIT}; /tmp/forge {SECONDS} /run/cgpu/aaa /run/cgpu/bbb"
 """A neighbour's client, made one's own by forged answers; forge.c prints how far that goes."""
 AFTER: Final = "cut -d' ' -f5 /proc/cgpu_km/inst_ctl; awk '/^gpu 0/ { print $7, $8 }' /proc/nvsim"
@@ -39,7 +41,7 @@ def most_mib(shown: str) -> int:
     """The most MiB that the driver gave while a race ran."""
     found = re.search(r"tries=(\d+) landed=\d+ most=(\d+)", shown)
     assert found, shown
-    assert int(found[1]) > 10, shown
+    assert int(found[1]) > 10 or int(found[2]) > LIMIT, shown
     return int(found[2])
 
 
@@ -48,7 +50,7 @@ def most_mib(shown: str) -> int:
 def test_arguments_that_change_meanwhile_break_no_limit(vm: Machine, race: str) -> None:
     """The driver never gives more than the limit; nothing stays charged, and nothing stays with the driver."""
     put(vm, "races")
-    shown = output(vm, f"{RACE.format(race)}; {AFTER}")
+    shown = output(vm, f"{RACE.format(race, SECONDS)}; {AFTER}")
 
     assert most_mib(shown) <= LIMIT
     assert shown.splitlines()[-2:] == ["used=0", "used 0"]
@@ -63,7 +65,7 @@ def test_without_the_defences_the_same_races_break_the_limit(vm: Machine) -> Non
         vm.put(f"/tmp/weak/{file.name}", file)
     load = "; ".join(f"insmod /tmp/weak/{file.name}" for file in files)
     put(vm, "forge")
-    races = "; ".join(f"{RACE.format(name)}; unshare_all" for name in BEATEN_BY_WEAKNESS)
+    races = "; ".join(f"{RACE.format(name, LONG_ENOUGH)}; unshare_all" for name in BEATEN_BY_WEAKNESS)
     shown = output(vm, f"unload; {load}; {races}; {FORGE}; unshare_all; unload; load-cgpu").splitlines()
 
     assert {line.split()[0]: most_mib(line) > LIMIT for line in shown[:-1]} == dict.fromkeys(BEATEN_BY_WEAKNESS, True)

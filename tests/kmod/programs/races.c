@@ -2,8 +2,9 @@
 /*
  * races NAME SECONDS LIMIT_MIB [DIR [OTHER_DIR]]: changes the arguments of a
  * call while it runs, from a second thread, so that what was checked is not
- * what is done. Prints how often it tried, how many writes into the module's
- * own page went through, and the most MiB that the driver ever gave.
+ * what is done. Ends early when the limit is broken. Prints how often it tried,
+ * how many writes into the module's own page went through, and the most MiB
+ * that the driver ever gave.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -316,7 +317,7 @@ int main(int argc, char **argv)
 	race->prepare();
 	end = now() + atof(argv[2]);
 	pthread_create(&thread, NULL, race->meanwhile, NULL);
-	while (now() < end)
+	while (now() < end && most <= limit)
 		race->round(n++);
 	over = 1;
 	pthread_join(thread, NULL);
