@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster with a node that is a virtual machine: pods of it, what its kernel says, what was told about it.
 
-CGPU_TEST_NODE_STATE names one that is up (`cgpu sandbox up --vm-nodes 1`) and stays up; else one is made for the session.
+CGPU_TEST_NODE_STATE names one that is up (`cgpu sandbox up --vm-nodes 1`) and stays up; else one is made.
 """
 
 import json
+import operator
 import os
 import subprocess
 import sysconfig
@@ -12,8 +13,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
-
-import pytest
 
 from cgpu.core.names import LABEL_SCHEDULE, RESOURCE_CORE, RESOURCE_MEM
 from cgpu.procfs import Instance, parse_instance
@@ -28,12 +27,19 @@ EXAMPLES: Final = PROJECT / "examples/isolated"
 NODE: Final = "vm-1"
 PLUGIN: Final = "app.kubernetes.io/component=device-plugin"
 DAEMONSET: Final = "daemonset/ack-ai-installer-device-plugin"
+ALLOCATE: Final = (EXAMPLES / "allocate.py").read_text()
+"""Allocates till it is refused: says MiB and CUDA's error."""
+HOLD: Final = f"{ALLOCATE}\nprint('held', flush=True)\nimport sys\nsys.stdin.read()\n"
+"""Does, says so, and keeps it till its input ends."""
+T4: Final = 15109
+LONG_S: Final = 400
+"""How long a pod may take to start: what it costs when a test fails, in an emulated machine on a host however busy."""
 FORGED: Final = {"CGPU_DISABLE": "true", "NVIDIA_VISIBLE_DEVICES": "all", "ALIYUN_COM_GPU_MEM_CONTAINER": "0"}
 """What a pod would write to be let off; it has no effect."""
 
 
-@pytest.fixture(scope="session")
-def node() -> Iterator[Cluster]:
+@contextmanager
+def machine() -> Iterator[Cluster]:
     """A cluster with one virtual machine, our chart installed: the plugin has loaded the module."""
     given = os.environ.get("CGPU_TEST_NODE_STATE")
     state = Path(given).resolve() if given else state_folder("node")
@@ -73,7 +79,17 @@ def started(cluster: Cluster, *manifests: str) -> None:
     for text in manifests:
         cluster.apply(text)
     names = [json.loads(text)["metadata"]["name"] for text in manifests]
-    cluster.wait_for("condition=Ready", *(f"pod/{name}" for name in names))
+    ready(cluster, *names)
+
+
+def ready(cluster: Cluster, *pods: str) -> None:
+    """Wait until pods are ready."""
+    cluster.wait_for("condition=Ready", *(f"pod/{name}" for name in pods), timeout_s=LONG_S)
+
+
+def share(units: int) -> int:
+    """MiB that a container with so many units of a T4's 14 sees."""
+    return T4 * units // 14
 
 
 def rows(cluster: Cluster) -> list[Instance]:
@@ -113,6 +129,34 @@ def offered(cluster: Cluster, resource: str = RESOURCE_MEM) -> int:
     return int(cluster.get("node", NODE)["status"]["allocatable"].get(resource, 0))
 
 
+def restarts(cluster: Cluster, pod: str) -> list[int]:
+    """How often each container of a pod was started again."""
+    return [row["restartCount"] for row in cluster.get("pod", pod)["status"]["containerStatuses"]]
+
+
+@contextmanager
+def holding(cluster: Cluster, pod: str) -> Iterator[None]:
+    """A process in the pod holds all that the pod may have, while the block runs."""
+    with cluster.kubectl_running("exec", "-i", pod, "-c", "main", "--", "python3", "-c", HOLD) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        assert holder.stdout.readline() == "held\n"
+        yield
+
+
+def kill_containers(cluster: Cluster, *pods: str) -> None:
+    """Kill the first process of every container of the pods and wait until the kubelet started them again."""
+    before = {pod: restarts(cluster, pod) for pod in pods}
+    cluster.node_exec(NODE, ["pkill", "-KILL", "-x", "sleep"])
+    for pod, counts in before.items():
+        cluster.wait(
+            lambda pod=pod, counts=counts: all(map(operator.gt, restarts(cluster, pod), counts)),
+            LONG_S,
+            about=f"the containers of {pod} started again",
+        )
+    ready(cluster, *pods)
+
+
 def restart_plugin(cluster: Cluster) -> None:
     """Kill the plugin's pod and wait for its successor."""
     cluster.kill_pod(NAMESPACE, PLUGIN)
@@ -121,7 +165,7 @@ def restart_plugin(cluster: Cluster) -> None:
 
 def nothing_left(cluster: Cluster) -> None:
     """Wait until the kernel has no instance; then no note, no CDI file and no mount may be there."""
-    cluster.wait(lambda: not instances(cluster), about="the kernel has no instance")
+    cluster.wait(lambda: not instances(cluster), LONG_S, about="the kernel has no instance")
     left = "ls /run/cgpu/*.json /run/cgpu/grants/*.json /var/run/cdi/*.json; grep cgpufs /proc/mounts"
     cluster.wait(lambda: not cluster.node_exec(NODE, ["sh", "-c", f"{left}; true"]), about="nothing is left")
 
