@@ -13,6 +13,7 @@ from cgpu.core.names import (
     ANNOTATION_DEVICES,
     ANNOTATION_GPUSHARE,
     ANNOTATION_IDX,
+    ANNOTATION_RESIZE_STATUS,
     ANNOTATION_RESIZED,
     LABEL_IGNORE,
     RESOURCE_CORE,
@@ -198,7 +199,15 @@ def metadata(key: str, value: str, label: str = "") -> str:
 
 
 @pytest.mark.parametrize(
-    "key", [ANNOTATION_ALLOCATION, ANNOTATION_RESIZED, ANNOTATION_GPUSHARE, ANNOTATION_IDX, ANNOTATION_ASSUME_TIME]
+    "key",
+    [
+        ANNOTATION_ALLOCATION,
+        ANNOTATION_RESIZED,
+        ANNOTATION_RESIZE_STATUS,
+        ANNOTATION_GPUSHARE,
+        ANNOTATION_IDX,
+        ANNOTATION_ASSUME_TIME,
+    ],
 )
 def test_created_with_an_allocation(cluster: Cluster, key: str) -> None:
     refused = create(cluster, pod(schedulerName=SCHEDULER_NAME, annotations={key: FORGED}))
@@ -298,13 +307,7 @@ def test_a_new_node_brings_no_cards(cluster: Cluster) -> None:
 
 
 def test_the_plugin_of_one_node_does_not_write_for_another(cluster: Cluster) -> None:
-    account = "ack-ai-installer-device-plugin"
-    plugins = cluster.get("-n", "kube-system", "pods", "-l", "app.kubernetes.io/component=device-plugin")["items"]
-    on_first = next(row for row in plugins if row["spec"].get("nodeName") == "node-1")["metadata"]
-    token = cluster.kubectl(
-        "-n", "kube-system", "create", "token", account,
-        "--bound-object-kind=Pod", f"--bound-object-name={on_first['name']}", f"--bound-object-uid={on_first['uid']}",
-    ).strip()  # fmt: skip
+    token = token_of_plugin(cluster, "node-1")
     patch = json.dumps({"metadata": {"annotations": {ANNOTATION_DEVICES: "[]"}}})
 
     def as_plugin(node: str) -> str:
@@ -313,6 +316,35 @@ def test_the_plugin_of_one_node_does_not_write_for_another(cluster: Cluster) -> 
 
     assert as_plugin("node-1") == ""
     assert "cannot write cgpu.aliyun.com/devices of another" in as_plugin("node-2")
+
+
+def test_the_plugin_of_a_node_answers_resizes_of_its_own_pods_and_changes_nothing_else(cluster: Cluster) -> None:
+    for number in (1, 2):
+        assert create(cluster, pod(f"on-{number}", mem="", nodeName=f"node-{number}")) == ""
+    token = token_of_plugin(cluster, "node-1")
+    answer = {ANNOTATION_RESIZE_STATUS: "applied"}
+
+    def as_plugin(name: str, meta: dict[str, Any], **spec: Any) -> str:
+        patch = json.dumps({"metadata": meta, **({"spec": spec} if spec else {})})
+        words = ["-n", SPACE, "patch", "pod", name, "--type=merge", "-p", patch, "--dry-run=server"]
+        return cluster.try_kubectl(*bearer(cluster, token), *words).stderr
+
+    alone = f"changes nothing of a pod but its annotation {ANNOTATION_RESIZE_STATUS}"
+    assert as_plugin("on-1", {"annotations": answer}) == ""
+    assert "cannot change pods of another" in as_plugin("on-2", {"annotations": answer})
+    assert alone in as_plugin("on-1", {"annotations": answer | {ANNOTATION_RESIZED: FORGED}})
+    assert alone in as_plugin("on-1", {"annotations": answer, "labels": {"team": "blue"}})
+    assert alone in as_plugin("on-1", {"annotations": answer}, activeDeadlineSeconds=1)
+
+
+def token_of_plugin(cluster: Cluster, node: str) -> str:
+    """What the device plugin of a node shows to the API server: it is bound to the plugin's pod, and so to the node."""
+    plugins = cluster.get("-n", "kube-system", "pods", "-l", "app.kubernetes.io/component=device-plugin")["items"]
+    one = next(row for row in plugins if row["spec"].get("nodeName") == node)["metadata"]
+    return cluster.kubectl(
+        "-n", "kube-system", "create", "token", "ack-ai-installer-device-plugin",
+        "--bound-object-kind=Pod", f"--bound-object-name={one['name']}", f"--bound-object-uid={one['uid']}",
+    ).strip()  # fmt: skip
 
 
 def bearer(cluster: Cluster, token: str) -> list[str]:
