@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from tests.docker.test_docker import on_t4
+from tests.docker.test_docker import T4
 from tests.kmod.containers import output
 from tests.kmod.test_load import BACK, PREPARE
 from tests.kmod.test_upgrade import core_of
@@ -45,6 +45,9 @@ sh /opt/project/deploy/docker/uninstall.sh > /tmp/said || cat /tmp/said
 host | diff /tmp/before - && echo as it was found
 docker run --rm --network none busybox echo docker works
 """
+
+# no scope: the first test ends its machine, the second wants another
+on_t4 = pytest.mark.parametrize("vm", [T4], indirect=True, ids=["535"])
 
 
 @on_t4

@@ -8,7 +8,8 @@
 
 Without a parameter `vm` is the default choice. One machine lives at a time: it stays up while tests want the same
 choice, and is booted anew after a crash or for another choice (`scope="module"` groups the tests by choice). Tests leave
-the machine as they found it; one that cannot calls `vm_pool.discard()`.
+the machine as they found it; one that cannot calls `vm_pool.discard()`, and is the last of its scope, for pytest keeps what
+the scope was given.
 """
 
 import tempfile
