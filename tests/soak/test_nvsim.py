@@ -20,9 +20,8 @@ PROGRAMS = "/opt/project/tests/nvsim/programs"
 ROUND: Final = 20_000  # ioctls between two looks at the console
 KILLS_A_CALL: Final = 40
 PROGRAM: Final = f"python3 {PROGRAMS}/everything.py > /dev/null 2>&1"
-LANES: Final = 4  # programs at once
 LIFE: Final = f"""since=${{EPOCHREALTIME/./}}
-for lane in $(seq {LANES}); do {PROGRAM} & done; for lane in $(seq {LANES}); do wait -n || exit; done
+for lane in $lanes; do {PROGRAM} & done; for lane in $lanes; do wait -n || exit; done
 took=$((${{EPOCHREALTIME/./}} - since)); echo $((took / 1000000)).$(printf %06d $((took % 1000000)))"""
 LANE: Final = f"""lane() {{
 	for moment; do timeout -s KILL $moment {PROGRAM}; [ $? = 137 ] && echo killed; done
@@ -69,25 +68,27 @@ def test_a_million_random_ioctls_are_harmless(vm: Any, record_property: Record) 
 
 @pytest.mark.timeout(24 * 3600)
 @pytest.mark.parametrize(
-    ("vm", "kills", "leaks"),
+    ("vm", "kills", "lanes", "leaks"),
     [
-        pytest.param(PLAIN, 1000, False, id="a thousand"),
-        pytest.param(CHOICE, 200, True, id="two hundred on the debug kernel"),
+        pytest.param(PLAIN, 1000, 4, False, id="a thousand"),
+        pytest.param(CHOICE, 200, 2, True, id="two hundred on the debug kernel"),
     ],
     indirect=["vm"],
 )
-def test_killed_processes_leave_nothing(vm: Any, kills: int, leaks: bool, record_property: Record) -> None:
-    """Four CUDA programs at a time, each killed at a random moment of the life that such a program has among four.
+def test_killed_processes_leave_nothing(vm: Any, kills: int, lanes: int, leaks: bool, record_property: Record) -> None:
+    """So many CUDA programs at a time as `lanes`, each killed at a random moment of the life that such a program has among them.
 
     What is lost once is seen by the debug kernel's kmemleak after any number; a thousand of its lives would take hours.
     """
     vm.run("check-leaks clear" if leaks else "true").checked()
     order, started, done = random.Random(9), time.monotonic(), 0
     while done < times(kills):
-        life = vm.run(LIFE, timeout=900).checked().stdout  # anew, for the host's load changes
+        life = (
+            vm.run(LIFE, {"lanes": " ".join(map(str, range(lanes)))}, timeout=900).checked().stdout
+        )  # anew, for the host's load changes
         moments = [f"{order.uniform(0, float(life)):.2f}" for _ in range(KILLS_A_CALL)]
-        lanes = "".join(f"lane {' '.join(moments[lane::LANES])} & " for lane in range(LANES))
-        done += vm.run(f"{LANE}\n{lanes}wait", timeout=3600).checked().stdout.count("killed")
+        started_lanes = "".join(f"lane {' '.join(moments[lane::lanes])} & " for lane in range(lanes))
+        done += vm.run(f"{LANE}\n{started_lanes}wait", timeout=3600).checked().stdout.count("killed")
         print(
             f"soak: {done} kills in {time.monotonic() - started:.0f} s, the last lives of {life.strip()} s", flush=True
         )
