@@ -32,6 +32,8 @@ ALLOCATE: Final = (EXAMPLES / "allocate.py").read_text()
 HOLD: Final = f"{ALLOCATE}\nprint('held', flush=True)\nimport sys\nsys.stdin.read()\n"
 """Does, says so, and keeps it till its input ends."""
 T4: Final = 15109
+SIZES: Final = {"six": 6475, "eight": 8633}
+"""MiB that two pods of the `pods` fixture see, which fill a T4."""
 LONG_S: Final = 400
 """How long a pod may take to start: what it costs when a test fails, in an emulated machine on a host however busy."""
 FORGED: Final = {"CGPU_DISABLE": "true", "NVIDIA_VISIBLE_DEVICES": "all", "ALIYUN_COM_GPU_MEM_CONTAINER": "0"}

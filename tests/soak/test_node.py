@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """True limits in pods: a node that is a virtual machine, the kernel module, the driver's own nvidia-smi and libcuda."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from cgpu.core.names import EVENT_UNSCHEDULABLE
@@ -10,6 +8,7 @@ from tests.cluster.harness import Cluster
 from tests.soak.nodes import (
     ALLOCATE,
     LONG_S,
+    SIZES,
     instances,
     kill_containers,
     manifest,
@@ -17,19 +16,8 @@ from tests.soak.nodes import (
     restart_plugin,
     said,
     shown,
-    started,
     usage,
 )
-
-SIZES = {"six": 6475, "eight": 8633}
-
-
-@pytest.fixture(scope="module")
-def pods(node: Cluster) -> Iterator[Cluster]:
-    """Two pods that fill the card; a container without a share is beside one of them."""
-    started(node, manifest("six", 6, beside=0), manifest("eight", 8))
-    yield node
-    node.delete("pod", *SIZES)
 
 
 @pytest.mark.parametrize("pod", SIZES)

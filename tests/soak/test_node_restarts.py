@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instances of pods outlive everything but their pods: restarts of the node's programs, and a plugin's lost notes."""
 
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -11,10 +10,10 @@ from tests.soak.nodes import (
     ALLOCATE,
     LONG_S,
     NODE,
+    SIZES,
     holding,
     instance_of,
     instances,
-    kill_containers,
     manifest,
     nothing_left,
     offered,
@@ -24,16 +23,6 @@ from tests.soak.nodes import (
     shown,
     started,
 )
-
-SIZES = {"six": 6475, "eight": 8633}
-
-
-@pytest.fixture(scope="module")
-def pods(node: Cluster) -> Iterator[Cluster]:
-    """Two pods that fill the card."""
-    started(node, manifest("six", 6), manifest("eight", 8))
-    yield node
-    node.delete("pod", *SIZES)
 
 
 def test_a_debug_container_has_no_gpu(pods: Cluster) -> None:
@@ -70,15 +59,6 @@ def test_a_killed_program_of_the_node_changes_nothing(pods: Cluster, program: st
 
     assert instances(pods) == before
     assert [restarts(pods, pod) for pod in SIZES] == counts
-
-
-def test_a_container_that_starts_again_has_its_instance_again(pods: Cluster) -> None:
-    before = instances(pods)
-
-    kill_containers(pods, *SIZES)
-
-    assert instances(pods) == before
-    assert shown(pods, "six") == SIZES["six"]
 
 
 def test_what_a_killed_plugin_left_is_found_and_removed(node: Cluster) -> None:

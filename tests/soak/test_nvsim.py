@@ -83,9 +83,8 @@ def test_killed_processes_leave_nothing(vm: Any, kills: int, lanes: int, leaks: 
     vm.run("check-leaks clear" if leaks else "true").checked()
     order, started, done = random.Random(9), time.monotonic(), 0
     while done < times(kills):
-        life = (
-            vm.run(LIFE, {"lanes": " ".join(map(str, range(lanes)))}, timeout=900).checked().stdout
-        )  # anew, for the host's load changes
+        # anew, for the host's load changes
+        life = vm.run(LIFE, {"lanes": " ".join(map(str, range(lanes)))}, timeout=900).checked().stdout
         moments = [f"{order.uniform(0, float(life)):.2f}" for _ in range(KILLS_A_CALL)]
         started_lanes = "".join(f"lane {' '.join(moments[lane::lanes])} & " for lane in range(lanes))
         done += vm.run(f"{LANE}\n{started_lanes}wait", timeout=3600).checked().stdout.count("killed")

@@ -84,9 +84,8 @@ def kernels(cuda: Cuda, spin: Spin) -> None:
         cuda.sync()
         hidden *= 4  # a busy host took longer
     busy = cuda.status("cuStreamQuery", stream) == cuda.status("cuEventQuery", last) == BUSY
-    facts["busy"] = (
-        busy or time.monotonic() - started > DURATION_NS / 1e9
-    )  # on a busy host the question may come too late
+    late = time.monotonic() - started > DURATION_NS / 1e9  # on a busy host the question may come too late
+    facts["busy"] = busy or late
     cuda.call("cuStreamSynchronize", stream)
     facts["kernel_ms"] = cuda.elapsed_ms(first, last)
     started = time.monotonic()
