@@ -10,6 +10,7 @@ import pytest
 KMOD = Path(__file__).parents[2] / "kmod"
 PURE = ("sched.c", "sched_round.c", "ring.c", "account.c", "objects.c", "replies.c")
 FLAGS = ("-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Itests/shim", "-I.")
+SCHED_SIM = ("tests/sched_sim.c", "tests/sched_cases.c")
 SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
@@ -37,7 +38,7 @@ def test_suites_pass_under_sanitizers(tmp_path: Path) -> None:
 
 
 def test_every_policy_keeps_its_shares_in_simulated_time(tmp_path: Path) -> None:
-    code, text = output(compiled(tmp_path / "sim", "-O2", "tests/sched_sim.c", "sched.c", "sched_round.c"), "10")
+    code, text = output(compiled(tmp_path / "sim", "-O2", *SCHED_SIM, "sched.c", "sched_round.c"), "10")
     assert (code, text.splitlines()[-1]) == (0, "9500 of 9500 hold"), text
 
 
@@ -89,5 +90,5 @@ def test_the_simulation_sees_a_broken_rule(tmp_path: Path, file: str, rule: str,
     mutant = tmp_path / file
     mutant.write_text(text.replace(rule, broken))
     (tmp_path / "tests").symlink_to(KMOD / "tests")
-    code, _ = output(compiled(tmp_path / "sim", "-O2", "tests/sched_sim.c", "sched.c", str(mutant)), "2")
+    code, _ = output(compiled(tmp_path / "sim", "-O2", *SCHED_SIM, "sched.c", str(mutant)), "2")
     assert code == 1
