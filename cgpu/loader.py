@@ -99,7 +99,8 @@ class Loader:
 
     def status(self) -> Status:
         """What the machine has, and everything that is in the way."""
-        obstacles = (*self._driver_obstacles(), *self._build_obstacles(), *self._load_obstacles())
+        unbuilt = [] if self._complete() else self._build_obstacles()
+        obstacles = (*self._driver_obstacles(), *unbuilt, *self._load_obstacles())
         return Status(self.release, self.driver(), self.wanted(), self.built(), self.loaded(), obstacles)
 
     def driver(self) -> str | None:
@@ -117,6 +118,19 @@ class Loader:
     def built(self) -> tuple[str, ...]:
         """Names of the module files for this kernel, the front first."""
         return tuple(sorted(self._files(), key=lambda name: (not name.startswith(FRONT), name)))
+
+    def _complete(self) -> bool:
+        """Whether the core that is meant is built, and a front of the same version: others would be refused beside it."""
+        names = {name.split(".")[0] for name in self.built()}
+        return {FRONT, self.core()} <= names and self._front() in {None, self.wanted() or self._front()}
+
+    def _front(self) -> str | None:
+        """Version of the front's file, as modinfo reads it; None where it does not say."""
+        file = self._file(FRONT)
+        return (self.run(["modinfo", "-F", "version", str(file)]).stdout.strip() or None) if file else None
+
+    def _file(self, module: str) -> Path | None:
+        return next((file for name, file in self._files().items() if name.split(".")[0] == module), None)
 
     def _files(self) -> dict[str, Path]:
         """Module files for this kernel by name. DKMS has another folder on each kind of system, ours is the first."""
@@ -157,8 +171,6 @@ class Loader:
         return []
 
     def _build_obstacles(self) -> list[str]:
-        if self.built():
-            return []
         found = []
         if self.source is None:
             found.append("there are no sources: no /usr/src/cgpu_km-* and no checkout; name them with --source")
@@ -201,8 +213,9 @@ class Loader:
 
         Raises UnavailableError with what is missing or with the compiler's last lines; then nothing has changed.
         """
-        missing = [] if self.built() else self._build_obstacles()
-        missing += [f"{name} is missing; install it" for name in _BUILD_PROGRAMS if not self._has(name)]
+        missing = self._build_obstacles() + [
+            f"{name} is missing; install it" for name in _BUILD_PROGRAMS if not self._has(name)
+        ]
         if missing or self.source is None:
             raise UnavailableError("; ".join(missing) or "there are no sources; name them with --source")
         work = self.root / "var/tmp/cgpu-build"
@@ -251,6 +264,7 @@ class Loader:
         self._require(allow_unknown=given.get("allow_unknown_driver") in {"1", "Y", "y"})
         try:
             if FRONT not in self.modules():
+                self._require_front()
                 self._insert(FRONT, [f"{key}={value}" for key, value in given.items()])
             if self.loaded() is None:
                 self._insert(self.core(), [])
@@ -266,8 +280,13 @@ class Loader:
         if not self.built():
             raise UnavailableError(f"it is not built for Linux {self.release}; run `cgpu module build`")
 
+    def _require_front(self) -> None:
+        front, wanted = self._front(), self.wanted()
+        if front and wanted and front != wanted:
+            raise UnavailableError(f"{FRONT}.ko is of version {front} and {wanted} is wanted; run `cgpu module build`")
+
     def _insert(self, module: str, words: Sequence[str]) -> None:
-        file = next((file for name, file in self._files().items() if name.split(".")[0] == module), None)
+        file = self._file(module)
         if file is None:
             raise UnavailableError(f"{module}.ko is not built for Linux {self.release}; run `cgpu module build`")
         done = self.run(["insmod", str(file), *words])
@@ -302,7 +321,7 @@ class Loader:
         """
         if running := self.loaded():
             return running
-        if not any(name.split(".")[0] == self.core() for name in self.built()):
+        if not self._complete():
             self.build()
         return self.load(parameters)
 
@@ -333,7 +352,7 @@ class Loader:
         The core is exchanged below running containers. What cannot be exchanged so, the front above all, is loaded anew as
         soon as no instance is there. Raises UnavailableError with what is in the way; then the old version runs on.
         """
-        if not any(name.split(".")[0] == self.core() for name in self.built()):
+        if not self._complete():
             self.build()
         try:
             return self.upgrade()

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Another version of the module in place of the one that runs."""
 
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
 import pytest
 
 from cgpu.core.errors import UnavailableError
-from tests.test_loader import RELEASE, Host, host
+from tests.test_loader import RELEASE, SIGNED, Host, host, without_headers
 
 __all__ = ["host"]
 
@@ -89,3 +93,93 @@ def test_an_upgrade_to_what_runs_does_nothing(host: Host) -> None:
 
     assert host.loader.upgrade() == "1.0.0"
     assert host.calls == []
+
+
+class Changing(Host):
+    """A machine whose compiler works, where no core bears the front of another version."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.made_of("1.0.0", "cgpu_core_1_0_0")
+        self.front = ""
+
+    def made_of(self, front: str, *cores: str) -> None:
+        """What is installed: a front of that version, and cores."""
+        folder = self.root / f"lib/modules/{RELEASE}/updates/dkms"
+        for file in folder.iterdir():
+            file.unlink()
+        (folder / "cgpu_km.ko").write_bytes(f"{front} ".encode() + SIGNED)
+        for core in cores:
+            (folder / f"{core}.ko").write_bytes(SIGNED)
+
+    def run(self, argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+        file = Path(argv[-1])
+        if argv[0] == "make":
+            for name, text in (("cgpu_km", b"1.0.0 "), ("cgpu_core_1_0_0", b"")):
+                (self.root / f"var/tmp/cgpu-build/{name}.ko").write_bytes(text + SIGNED)
+        if argv[0] == "modinfo":
+            return subprocess.CompletedProcess(list(argv), 0, file.read_text().split()[0] + "\n", "")
+        if argv[0] == "insmod" and file.name == "cgpu_km.ko":
+            self.front = file.read_text().split()[0]
+        elif argv[0] == "insmod" and self.front.replace(".", "_") not in file.name:
+            return subprocess.CompletedProcess(list(argv), 1, "", "insmod: ERROR: could not insert: Protocol error")
+        return super().run(argv)
+
+    def boot(self, version: str) -> None:
+        """The module runs in that version."""
+        self.front = version
+        self.write("proc/modules", f"cgpu_core_{version.replace('.', '_')} 1 0 - Live\ncgpu_km 1 0 - Live\n")
+        self.write("proc/cgpu_km/version", f"{version}\n")
+
+
+@pytest.fixture
+def changing(tmp_path: Path) -> Changing:
+    return Changing(tmp_path)
+
+
+def front_alone(host: Changing) -> None:
+    host.made_of("1.0.1", "cgpu_core_1_0_0", "cgpu_core_1_0_1")
+
+
+def core_alone(host: Changing) -> None:
+    host.made_of("1.0.0", "cgpu_core_1_0_0")
+    (host.root / f"lib/modules/{RELEASE}/updates/dkms/cgpu_km.ko").unlink()
+
+
+def newer_runs(host: Changing) -> None:
+    front_alone(host)
+    host.boot("1.0.1")
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        pytest.param(front_alone, id="a newer version was built and taken back, and the node started anew"),
+        pytest.param(newer_runs, id="a newer version runs and is taken back"),
+        pytest.param(core_alone, id="the front is gone"),
+    ],
+)
+def test_front_and_core_are_of_one_build(changing: Changing, left: Callable[[Changing], None]) -> None:
+    left(changing)
+    loader = changing.loader
+    bring = loader.exchange if loader.loaded() else loader.ensure
+
+    assert bring({}) == "1.0.0"
+    assert changing.front == "1.0.0"
+    assert len(changing.made("make")) == 1
+
+
+def test_a_front_of_another_version_is_not_loaded_beside_the_core(changing: Changing) -> None:
+    front_alone(changing)
+
+    with pytest.raises(UnavailableError, match=r"is of version 1.0.1 and 1.0.0 is wanted; run `cgpu module build`"):
+        changing.loader.load()
+    assert changing.made("insmod") == []
+
+
+def test_a_front_that_has_to_be_built_anew_needs_the_headers(changing: Changing) -> None:
+    without_headers(changing)
+    changing.made_of("1.0.1", "cgpu_core_1_0_0")
+
+    with pytest.raises(UnavailableError, match=f"linux-headers-{RELEASE}"):
+        changing.loader.ensure({})
