@@ -11,6 +11,7 @@ import subprocess
 import sysconfig
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,12 +57,13 @@ def machine() -> Iterator[Cluster]:
             down(state, print)
 
 
-def manifest(name: str, mem: int, core: int = 0, **containers: int) -> str:
+def manifest(name: str, mem: int, core: int = 0, priority_class: str = "", **containers: int) -> str:
     """A pod that sleeps, in an image with glibc and Python; `containers`: further ones and their GiB, 0 = no share."""
     limits = {RESOURCE_MEM: str(mem), **({RESOURCE_CORE: str(core)} if core else {})}
     rows = [_container("main", limits)]
     rows += [_container(other, {RESOURCE_MEM: str(size)} if size else {}) for other, size in containers.items()]
     spec = {"terminationGracePeriodSeconds": 1, "containers": rows}
+    spec |= {"priorityClassName": priority_class} if priority_class else {}
     return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
 
 
@@ -151,12 +153,14 @@ def kill_containers(cluster: Cluster, *pods: str) -> None:
     before = {pod: restarts(cluster, pod) for pod in pods}
     cluster.node_exec(NODE, ["pkill", "-KILL", "-x", "sleep"])
     for pod, counts in before.items():
-        cluster.wait(
-            lambda pod=pod, counts=counts: all(map(operator.gt, restarts(cluster, pod), counts)),
-            LONG_S,
-            about=f"the containers of {pod} started again",
-        )
+        again = partial(_restarted, cluster, pod, counts)
+        cluster.wait(again, LONG_S, about=f"the containers of {pod} started again")
     ready(cluster, *pods)
+
+
+def _restarted(cluster: Cluster, pod: str, counts: list[int]) -> bool:
+    """Whether each container of a pod has been started again since."""
+    return all(map(operator.gt, restarts(cluster, pod), counts))
 
 
 def restart_plugin(cluster: Cluster) -> None:
