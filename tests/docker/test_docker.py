@@ -43,7 +43,7 @@ cat /proc/cgpu_km/inst_ctl | wc -l; ls /run/cgpu; mount | grep cgpufs || echo un
 
 @on_t4
 def test_no_way_round_a_slice(vm: Machine) -> None:
-    """From inside: genuine nodes, no variables, other roots and name spaces, a preloaded library, and others' nodes given by the host."""
+    """From inside: genuine nodes, no variables, other roots, name spaces and containers, a preloaded library, and others' nodes given by the host."""
     text = output(
         vm,
         """
@@ -56,6 +56,14 @@ see() { docker exec "$@" 2>&1 | grep -o '[0-9]*MiB / *[0-9]*MiB'; }
 see one chroot / env -i nvidia-smi
 see -e LD_PRELOAD=/preloaded.so -e ALIYUN_COM_GPU_MEM_CONTAINER=15 -e CGPU_DISABLE=1 -e NVIDIA_VISIBLE_DEVICES=all one nvidia-smi
 see one unshare -m -p -f nvidia-smi
+docker exec -i one sh -c 'mkdir -p /tmp/nested/root; cd /tmp/nested; mount --rbind / root; cat > config.json
+	crun --cgroup-manager=disabled --root /tmp/crun run --no-new-keyring --no-pivot nested' 2>&1 <<- 'END' | sed 's/^cat: .*: /cat: /' | grep -o -e '^cat.*' -e '[0-9]*MiB / *[0-9]*MiB'
+		{"ociVersion": "1.0.0", "root": {"path": "root"}, "mounts": [],
+		"process": {"cwd": "/", "user": {"uid": 0, "gid": 0}, "env": ["PATH=/bin:/usr/bin", "NVIDIA_VISIBLE_DEVICES=all"],
+		"args": ["sh", "-c", "cat /dev/nested; nvidia-smi"]},
+		"linux": {"namespaces": [{"type": "pid"}, {"type": "mount"}],
+		"devices": [{"path": "/dev/nested", "type": "c", "major": 195, "minor": 0}]}}
+	END
 see -u 65534 one nvidia-smi
 docker exec -i one sh -c '
 	for node in 0 255; do mknod /tmp/n$node c 195 $node; done
@@ -64,7 +72,7 @@ docker exec -i one sh -c '
 """,
     )
     assert text.splitlines() == [
-        *["0MiB /  6043MiB"] * 4,
+        *["0MiB /  6043MiB"] * 3, "cat: Operation not permitted", *["0MiB /  6043MiB"] * 2,
         "/dev/genuine is not there", "/dev/theirs is not there",
         *[f"{node}: Operation not permitted" for node in ("/tmp/n0", "/tmp/n255", "/dev/bound")],
     ]  # fmt: skip
