@@ -7,7 +7,7 @@ from typing import Any, Final
 from cgpu.sandbox.release import NAMESPACE
 from tests.cluster.books import Sizes, annotated, booked, extender_books
 from tests.cluster.harness import Cluster
-from tests.soak.nodes import DAEMONSET, LONG_S, NODE, rows, share
+from tests.node.nodes import DAEMONSET, LONG_S, NODE, rows, share
 
 _LISTED: Final = """
 import asyncio, json, pathlib

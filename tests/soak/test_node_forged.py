@@ -7,12 +7,27 @@ from collections.abc import Iterator
 import pytest
 
 from cgpu.core.names import (
+    ANNOTATION_ALLOCATION,
     EVENT_ALLOCATE_FAILED,
     LABEL_IGNORE,
     SCHEDULER_NAME,
 )
-from tests.cluster.harness import Cluster
-from tests.soak.nodes import LONG_S, NODE, instances, manifest, nothing_left, said, share, shown, started
+from tests.cluster.agent import ACCOUNT
+from tests.cluster.harness import FORBIDDEN, Cluster
+from tests.node.nodes import (
+    LONG_S,
+    NODE,
+    instances,
+    manifest,
+    nothing_left,
+    ready,
+    restart_plugin,
+    restarts,
+    said,
+    share,
+    shown,
+    started,
+)
 
 THEIRS = "theirs"
 """A scheduler that is not ours: none of that name runs, so nobody but the test binds."""
@@ -63,3 +78,40 @@ def test_a_pod_that_the_books_do_not_have_is_given_nothing(neighbour: Cluster, w
         assert shown(neighbour, "honest") == share(8)
     finally:
         neighbour.delete("pod", "stray")
+
+
+def test_an_edited_allocation_is_refused_and_in_the_schedulers_name_it_gives_a_pod_nothing(neighbour: Cluster) -> None:
+    """What runs is left alone, by a plugin that starts anew too; a container is not started again until it is undone."""
+    before = instances(neighbour)
+    given = neighbour.get("pod", "honest")["metadata"]["annotations"][ANNOTATION_ALLOCATION]
+    edit = ("annotate", "--overwrite", "pod", "honest")
+    wanted = f"{ANNOTATION_ALLOCATION}={everything(given)}"
+    assert FORBIDDEN in neighbour.try_kubectl(*edit, wanted).stderr
+
+    neighbour.kubectl(*edit, wanted, f"--as={ACCOUNT}")
+    try:
+        restart_plugin(neighbour)
+        assert shown(neighbour, "honest") == share(8)
+        neighbour.node_exec(NODE, ["pkill", "-KILL", "-x", "sleep"])
+        neighbour.wait(
+            lambda: said(neighbour, EVENT_ALLOCATE_FAILED, "honest", "the annotation was changed"),
+            LONG_S,
+            about="it is told why the container does not start",
+        )
+        assert instances(neighbour) == before
+    finally:
+        neighbour.kubectl(*edit, f"{ANNOTATION_ALLOCATION}={given}", f"--as={ACCOUNT}")
+    ready(neighbour, "honest")
+    neighbour.wait(lambda: restarts(neighbour, "honest") > [0], LONG_S, about="the container starts again")
+    neighbour.wait(lambda: shown(neighbour, "honest") == share(8), LONG_S, about="it has its share again")
+    assert instances(neighbour) == before
+
+
+def everything(given: str) -> str:
+    """An allocation, made to one of the whole card."""
+    return json.dumps(
+        {
+            container: {uuid: {**part, "mem": 14} for uuid, part in parts.items()}
+            for container, parts in json.loads(given).items()
+        }
+    )

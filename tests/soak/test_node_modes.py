@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compute shares of pods on a node that is a virtual machine."""
+"""Compute shares and high priority of pods on a node that is a virtual machine."""
 
+import json
 from collections.abc import Iterator, Mapping
 
 import pytest
 
 from cgpu.core.names import RESOURCE_CORE
 from tests.cluster.harness import Cluster
-from tests.soak.nodes import EXAMPLES, LONG_S, NODE, instance_of, manifest, mode, started, usage
+from tests.node.nodes import EXAMPLES, LONG_S, NODE, instance_of, manifest, mode, nothing_left, started, usage
 
 BUSY = (EXAMPLES / "busy.py").read_text()
 BUSY_S = "150"
+URGENT = "urgent"
+PRIO_RATIO = 0.80
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +80,39 @@ def test_a_pod_that_asks_for_memory_alone_does_not_fit_there(weighed: Cluster) -
         )
     finally:
         weighed.delete("pod", "alone")
+
+
+@pytest.fixture
+def urgent(node: Cluster) -> Iterator[Cluster]:
+    """The chart lists a PriorityClass; a pod of it, and one of none."""
+    nothing_left(node)
+    node.install(f"highPriorityClasses={{{URGENT}}}")
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": URGENT}, "value": 10}
+    node.apply(json.dumps(kind))
+    try:
+        started(node, manifest("plain", 4), manifest("first", 4, priority_class=URGENT))
+        yield node
+    finally:
+        node.delete("pod", "plain", "first")
+        node.delete("priorityclass", URGENT)
+        node.install()
+
+
+def test_a_pod_of_a_listed_priority_class_wakes_into_at_most_prio_ratio_percent(urgent: Cluster) -> None:
+    ids = {instance_of(urgent, pod).id: pod for pod in ("plain", "first")}
+    assert (instance_of(urgent, "plain").highprio, instance_of(urgent, "first").highprio) == (0, 1)
+    assert urgent.kubectl("exec", "first", "--", "printenv", "ALIYUN_COM_GPU_HIGH_PRIO") == "1\n"
+
+    with (
+        urgent.kubectl_running("exec", "plain", "--", "python3", "-c", BUSY, BUSY_S),
+        urgent.kubectl_running("exec", "first", "--", "python3", "-c", BUSY, BUSY_S),
+    ):
+        urgent.wait(lambda: _preferred(urgent, ids), LONG_S, about="the urgent one has most of the card, not all")
+
+
+def _preferred(cluster: Cluster, ids: Mapping[str, str]) -> bool:
+    """Whether the urgent pod got more than twice of what the other did, while both worked."""
+    shares, longest = of_the_time(cluster, ids)
+    if shares["plain"] > 0.05:
+        assert shares["first"] < PRIO_RATIO * 1.01 + longest, shares
+    return shares["plain"] > 0.05 and shares["first"] > 2 * shares["plain"]

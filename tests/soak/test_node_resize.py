@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.harness import Cluster
-from tests.soak.nodes import (
+from tests.node.nodes import (
     holding,
     inspect,
     instance_of,

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from tests.cluster.harness import Cluster
-from tests.soak.nodes import (
+from tests.node.nodes import (
     ALLOCATE,
     LONG_S,
     NODE,
@@ -14,6 +14,7 @@ from tests.soak.nodes import (
     holding,
     instance_of,
     instances,
+    kill_containers,
     manifest,
     nothing_left,
     offered,
@@ -59,6 +60,18 @@ def test_a_killed_program_of_the_node_changes_nothing(pods: Cluster, program: st
 
     assert instances(pods) == before
     assert [restarts(pods, pod) for pod in SIZES] == counts
+
+
+def test_restarts_of_plugin_and_containers_change_nothing(pods: Cluster) -> None:
+    """Each container has its instance again."""
+    before = instances(pods)
+    assert sorted(before.values()) == sorted(SIZES.values())
+
+    restart_plugin(pods)
+    kill_containers(pods, *SIZES)
+
+    assert instances(pods) == before
+    assert {pod: shown(pods, pod) for pod in SIZES} == SIZES
 
 
 def test_what_a_killed_plugin_left_is_found_and_removed(node: Cluster) -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from cgpu.core.names import EVENT_RECOVERED, EVENT_UNHEALTHY
 from tests.cluster.harness import Cluster
-from tests.soak.node_books import agree, complaints
-from tests.soak.nodes import (
+from tests.node.nodes import (
     LONG_S,
     NODE,
     instances,
@@ -21,6 +20,7 @@ from tests.soak.nodes import (
     shown,
     started,
 )
+from tests.soak.node_books import agree, complaints
 
 
 @pytest.fixture

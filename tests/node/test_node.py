@@ -5,15 +5,12 @@ import pytest
 
 from cgpu.core.names import EVENT_UNSCHEDULABLE
 from tests.cluster.harness import Cluster
-from tests.soak.nodes import (
+from tests.node.nodes import (
     ALLOCATE,
     LONG_S,
     SIZES,
-    instances,
-    kill_containers,
     manifest,
     nothing_left,
-    restart_plugin,
     said,
     shown,
     usage,
@@ -61,18 +58,6 @@ def test_genuine_nodes_cannot_be_opened_even_by_root(pods: Cluster, container: s
 
 def test_a_container_without_a_share_beside_one_with_has_no_gpu(pods: Cluster) -> None:
     assert pods.kubectl("exec", "six", "-c", "beside", "--", "sh", "-c", "ls -d /dev/nvidia* 2>&-; true") == ""
-
-
-def test_restarts_change_nothing(pods: Cluster) -> None:
-    """Of the plugin, and then of the containers: each has its instance again."""
-    before = instances(pods)
-    assert sorted(before.values()) == sorted(SIZES.values())
-
-    restart_plugin(pods)
-    kill_containers(pods, *SIZES)
-
-    assert instances(pods) == before
-    assert {pod: shown(pods, pod) for pod in SIZES} == SIZES
 
 
 def test_nothing_is_left_after_the_pods(pods: Cluster) -> None:
