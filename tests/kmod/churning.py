@@ -25,7 +25,7 @@ share fuzz0 0:500; share fuzz1 0:500; started=$SECONDS
 ./fuzz {seed} {part} 2 /run/cgpu/fuzz0 > fuzz.0 & first=$!
 ./fuzz {next} {part} 2 /run/cgpu/fuzz1 > fuzz.1 & second=$!
 ./fuzz {last} {rest} 2 /dev > fuzz.2 & third=$!
-for program in $first $second $third; do wait $program || exit 9; done
+for program in $first $second $third; do wait $program || {{ free -m; dmesg | tail -n 15; exit 9; }}; done
 cat fuzz.?; echo "time in-seconds was $((SECONDS - started))"
 echo; unshare_all; dmesg -n 5; {empty}"""
 

@@ -228,7 +228,7 @@ static void request(struct thread *t)
 
 static void map(struct thread *t)
 {
-	size_t bytes = 4096 * (1 + dice(t, 64));
+	size_t first, bytes = 4096 * (1 + dice(t, 64));
 	int fds[] = { t->rm.ctl, t->rm.device, t->uvm, t->uvm };
 	uint8_t *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, dice(t, 4) ? MAP_SHARED : MAP_PRIVATE,
 			   PICK(t, fds), dice(t, 3) ? 0 : 4096ull * dice(t, 1024));
@@ -238,8 +238,11 @@ static void map(struct thread *t)
 		return;
 	if (dice(t, 2))
 		mprotect(at, 4096, dice(t, 8));
-	munmap(at, dice(t, 2) ? bytes : 4096);
-	munmap(at, bytes);
+	first = dice(t, 2) ? bytes : 4096;
+	munmap(at, first);
+	/* only what is left: where the rest was, the module may have mapped a call's arguments by now */
+	if (first < bytes)
+		munmap(at + first, bytes - first);
 }
 
 static void setting(struct thread *t)
