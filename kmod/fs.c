@@ -293,30 +293,41 @@ static struct cgpu_inst *inst_of_options(char *options)
 	return inst;
 }
 
-static int same_inst(struct super_block *sb, void *inst)
+static int same_inst(struct super_block *sb, void *data)
 {
-	struct cgpufs *fs = sb->s_fs_info;
+	struct cgpufs *fs = sb->s_fs_info, *wanted = data;
 
-	return fs && fs->inst == inst;
+	return fs && fs->inst == wanted->inst;
 }
 
-static int set_inst(struct super_block *sb, void *inst)
+/* Below a spin lock of the kernel: nothing is allocated here that may wait. */
+static int set_inst(struct super_block *sb, void *data)
 {
-	struct cgpufs *fs = kzalloc(sizeof(*fs), GFP_KERNEL);
-	int ret;
+	struct cgpufs *fs = data;
+	int ret = set_anon_super(sb, NULL);
 
-	if (!fs)
-		return -ENOMEM;
-	ret = set_anon_super(sb, NULL);
-	if (ret) {
-		kfree(fs);
+	if (ret)
 		return ret;
-	}
-	INIT_LIST_HEAD(&fs->nodes);
-	fs->inst = inst;
-	cgpu_inst_get(inst);
+	cgpu_inst_get(fs->inst);
 	sb->s_fs_info = fs;
 	return 0;
+}
+
+/* The instance's mount: the one that there is, or a new one that is empty yet. */
+static struct super_block *super_of(struct file_system_type *type, int flags,
+				    struct cgpu_inst *inst)
+{
+	struct cgpufs *fs = kzalloc(sizeof(*fs), GFP_KERNEL);
+	struct super_block *sb;
+
+	if (!fs)
+		return ERR_PTR(-ENOMEM);
+	INIT_LIST_HEAD(&fs->nodes);
+	fs->inst = inst;
+	sb = sget(type, same_inst, set_inst, flags, fs);
+	if (IS_ERR(sb) || sb->s_fs_info != fs)
+		kfree(fs);
+	return sb;
 }
 
 static struct dentry *cgpufs_mount(struct file_system_type *type, int flags,
@@ -329,8 +340,7 @@ static struct dentry *cgpufs_mount(struct file_system_type *type, int flags,
 
 	mutex_lock(&cgpu_registry_lock);
 	inst = inst_of_options(data);
-	sb = IS_ERR(inst) ? ERR_CAST(inst) :
-	     sget(type, same_inst, set_inst, flags, inst);
+	sb = IS_ERR(inst) ? ERR_CAST(inst) : super_of(type, flags, inst);
 	if (!IS_ERR(sb) && !sb->s_root)
 		ret = fill_super(sb, inst, uvm);
 	mutex_unlock(&cgpu_registry_lock);
