@@ -209,12 +209,16 @@ void cgpu_probe_undo(void);
 /* major.c */
 int cgpu_find_major(const char *name);
 
-/* fs.c */
-int cgpu_fs_init(void);
-void cgpu_fs_exit(void);
+/* genuine.c */
+struct inode *cgpu_make_inode(struct super_block *sb, umode_t mode, dev_t dev);
+int cgpu_make_root(struct super_block *sb, unsigned long magic);
 struct file *cgpu_open_genuine(dev_t dev);
 int cgpu_private_get(void);
 void cgpu_private_put(void);
+
+/* fs.c */
+int cgpu_fs_init(void);
+void cgpu_fs_exit(void);
 struct cgpu_node *cgpu_node_of(struct cgpu_file *f, int minor);
 
 /* instance.c */

@@ -3,7 +3,7 @@
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -18,15 +18,6 @@ UNITS = 14
 PATIENT = 0.7
 KILL_EVERY = 7
 VICTIMS = ("plugin", "kubelet", "containerd")
-
-
-@pytest.fixture
-def empty(node: Cluster) -> Iterator[Cluster]:
-    """The node without pods, before and after."""
-    node.delete("pod", "--all")
-    nothing_left(node)
-    yield node
-    node.delete("pod", "--all")
 
 
 def kill(cluster: Cluster, what: str) -> None:
