@@ -15,8 +15,6 @@ from cgpu.core.model import Card, Node
 from cgpu.core.names import (
     EVENT_MODE_REFUSED,
     EVENT_MODULE_NOT_READY,
-    EVENT_RECOVERED,
-    EVENT_UNHEALTHY,
     MAX_INSTANCES_DEFAULT,
     RESOURCE_COUNT,
     RESOURCE_MEM,
@@ -24,6 +22,7 @@ from cgpu.core.names import (
 )
 from cgpu.core.pods import holds
 from cgpu.gpus import Gpu
+from deviceplugin.cardnews import CardNews
 from deviceplugin.handover import Kubelet, Recorder, Serving
 from deviceplugin.modes import choose_mode
 from deviceplugin.offer import Facts, Offer, held_ids, offer_of, problem_of
@@ -96,6 +95,7 @@ class Inventory:
         self._listings = listings
         self._publisher = publisher
         self._recorder = recorder
+        self._news = CardNews(recorder, records)
         self._rules = rules
         self._gpus: tuple[Gpu, ...] = ()
         self._card_problem = "the cards have not been looked at yet"
@@ -149,7 +149,6 @@ class Inventory:
         except CgpuError as error:
             self._gpus, self._card_problem = (), str(error)
         if before != (self._gpus, self._card_problem):
-            self._tell_health(before[0])
             self.wake.fire()
 
     async def run(self) -> None:
@@ -166,6 +165,8 @@ class Inventory:
         if node is None:
             return True
         self._choose_mode(node.labels)
+        if not self._card_problem:
+            self._news.tell(self._gpus)
         if is_reported(node.runtime) or not self._runtime:
             self._runtime = node.runtime
         facts = self._facts()
@@ -262,15 +263,6 @@ class Inventory:
             listing.publish(offer.devices[resource])
         if changed:
             self.signal.fire()
-
-    def _tell_health(self, before: Sequence[Gpu]) -> None:
-        was = {gpu.uuid: gpu.fault for gpu in before}
-        for gpu in self._gpus:
-            name = f"GPU {gpu.index} ({gpu.uuid})"
-            if gpu.fault and not was.get(gpu.uuid):
-                self._recorder.node(EVENT_UNHEALTHY, f"{name}: {gpu.fault}; its pods keep running, no new ones come")
-            elif not gpu.fault and was.get(gpu.uuid):
-                self._recorder.node(EVENT_RECOVERED, f"{name} answers again", warning=False)
 
     def _tell_problem(self, facts: Facts, offer: Offer) -> None:
         if facts.module_problem and offer.problem == facts.module_problem:

@@ -31,6 +31,7 @@ async def test_a_sick_card_takes_its_pods_ids_along_and_no_other(started: Bench)
     await until(lambda: [card.healthy for card in started.published() or ()] == [False, True])
     [message] = await until(lambda: started.events("GPUUnhealthy"))
     assert f"GPU 0 ({UUIDS[0]})" in message
+    assert message.endswith("(default/a)")
 
     started.write_cards(T4, T4)
     await started.ready(28)
@@ -75,6 +76,31 @@ async def test_a_pod_of_a_card_that_is_gone_cannot_restart(started: Bench) -> No
 
     with pytest.raises(AdmissionError):
         await started.kubelet.run_container(pod, "app0")
+    [message] = await until(lambda: started.events("GPUUnhealthy"))
+    assert message == f"GPU {UUIDS[1]}: not on this node any more; its pods cannot start again: delete them (default/a)"
+
+    started.write_cards(T4, T4)
+    await until(lambda: started.events("GPURecovered"))
+    assert await started.kubelet.run_container(pod, "app0")
+
+
+async def test_the_others_of_a_card_that_was_taken_out_keep_theirs(started: Bench) -> None:
+    """Their cards have other numbers afterwards; the UUID is what they were given."""
+    on_first, on_second = bound(wire_pod("a", 3), app0=0), bound(wire_pod("b", 5), app0=1)
+    await started.run(on_first, "app0")
+    await started.run(on_second, "app0")
+    await started.stop()
+    started.write_cards(f"{T4}, uuid: {UUIDS[1]}")
+    await started.start()
+    await started.kubelet.devices_are(RESOURCE_MEM, 11, 3)
+
+    env = await started.kubelet.run_container(on_second, "app0")
+
+    assert (env["ALIYUN_COM_GPU_MEM_IDX"], env["NVIDIA_VISIBLE_DEVICES"]) == ("0", UUIDS[1])
+    with pytest.raises(AdmissionError):
+        await started.kubelet.run_container(on_first, "app0")
+    [message] = await until(lambda: started.events("GPUUnhealthy"))
+    assert message.endswith("(default/a)")
 
 
 async def test_a_mistake_in_the_card_file_keeps_the_last_good_list(started: Bench) -> None:
