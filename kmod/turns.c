@@ -94,6 +94,14 @@ static void forget_drained(struct cgpu_gpu *gpu)
 	gpu->draining = NULL;
 }
 
+/* One long entry is enough: the doorbell tells of it, before a second follows. */
+static void let_in(struct cgpu_gpu *gpu, struct cgpu_share *share)
+{
+	WRITE_ONCE(share->gate.tells, has_peers(gpu) &&
+		   cgpu_watch_entry_ns(share) > gpu->sched.conf.slice_ns);
+	cgpu_gate_set(share, true);
+}
+
 static void open_gate(struct cgpu_gpu *gpu, struct cgpu_share *share)
 {
 	if (gpu->open == share)
@@ -106,7 +114,7 @@ static void open_gate(struct cgpu_gpu *gpu, struct cgpu_share *share)
 	if (!share)
 		return;
 	cgpu_watch_begin(share, ktime_get_ns());
-	cgpu_gate_set(share, true);
+	let_in(gpu, share);
 }
 
 static void open_all(struct cgpu_gpu *gpu)
@@ -200,9 +208,12 @@ static void limit_queue(struct cgpu_gpu *gpu, u64 until, u64 now)
 	if (shut == share->shut)
 		return;
 	share->shut = shut;
-	cgpu_gate_set(share, !shut);
-	if (shut)
-		cgpu_watch(share, false);
+	if (!shut) {
+		let_in(gpu, share);
+		return;
+	}
+	cgpu_gate_set(share, false);
+	cgpu_watch(share, false);
 }
 
 static u64 next_look(const struct cgpu_gpu *gpu, u64 until, u64 now)
