@@ -154,7 +154,10 @@ class Handover:
         if found is not None:
             return found  # the decision says what is missing, on the pod
         if is_recorded(ids, books):
-            raise UnavailableError("the API server has not told this node of the pod yet: the kubelet tries again")
+            raise UnavailableError(
+                "the API server has told this node of no pod that may have what these ids stand for: the kubelet tries"
+                " again; a static pod, or one that has ended, gets no share"
+            )
         unread = " (its checkpoint, where init containers are, cannot be read)" if books.checkpoint is None else ""
         raise PlacementError(f"the kubelet has no container on record that holds exactly these {len(ids)} ids{unread}")
 

@@ -222,6 +222,48 @@ async def test_pods_outside_our_policies_get_no_share(started: Bench) -> None:
     assert list(started.plugin.records) == []
 
 
+@pytest.mark.parametrize("told", [pytest.param(True, id="with its mirror"), pytest.param(False, id="without a mirror")])
+async def test_a_static_pod_gets_no_share_whatever_its_file_says(node: Bench, told: bool) -> None:
+    """The kubelet knows it by a UID of its own; the API server has a mirror of it, or refuses that."""
+    await node.start()
+    node.plugin.handover.wait_s = 0.1
+    await node.ready(28)
+    static = bound(wire_pod("static-node-a", 3, uid="0123456789abcdef0123456789abcdef"), app0=0)
+    if told:
+        mirror = wire_pod("static-node-a", 3, uid="uid-mirror")
+        mirror["metadata"]["annotations"]["kubernetes.io/config.mirror"] = static["metadata"]["uid"]
+        node.api.put_pod(mirror)
+    await node.kubelet.admit(static)
+
+    with pytest.raises(grpc.aio.AioRpcError, match="a static pod, or one that has ended, gets no share"):
+        await node.kubelet.run_container(static, "app0")
+
+    assert list(node.plugin.records) == []
+    assert node.kubelet.edits(static["metadata"]["uid"], "app0") == []
+
+
+async def test_a_pod_that_has_ended_gets_nothing_after_a_restart_of_the_kubelet(started: Bench) -> None:
+    """A kubelet that forgot that it ended admits it again; its card belongs to somebody else by then."""
+    ended = bound(wire_pod("ended", 8), app0=0)
+    await started.run(ended, "app0")
+    ended["status"]["phase"] = "Succeeded"
+    started.api.put_pod(ended)
+    started.kubelet.remove(ended)
+    await until(lambda: not list(started.plugin.records))
+    await started.run(bound(wire_pod("next", 8), app0=0), "app0")
+    await started.kubelet.stop()
+    await started.kubelet.start()
+    await started.ready(28)
+    started.plugin.handover.wait_s = 0.1
+
+    await started.kubelet.admit(ended)
+    with pytest.raises(grpc.aio.AioRpcError, match="one that has ended, gets no share"):
+        await started.kubelet.run_container(ended, "app0")
+
+    assert [grant.pod for grant in started.plugin.records] == ["next"]
+    assert started.events("GPUShareAllocateFailed") == []
+
+
 async def test_whoever_came_first_keeps_the_card(started: Bench) -> None:
     await started.run(bound(wire_pod("first", 8), app0=0), "app0")
 
