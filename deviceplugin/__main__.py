@@ -44,6 +44,7 @@ from deviceplugin.runtime import runtime_problem
 from deviceplugin.server import ResourceServer
 from deviceplugin.servicer import Listing, Servicer
 from deviceplugin.stores import NodeStore, PodStore
+from deviceplugin.unserved import UnservedWatch
 from deviceplugin.usage import BusyMeter, GpuRow, InstanceRow, gpu_rows, instance_rows
 from deviceplugin.web import make_app
 from deviceplugin.withdraw import withdraw
@@ -64,7 +65,7 @@ class Plugin:
             Reflector(client, NODES, self.nodes, field_selector=f"metadata.name={name}"),
             Reflector(client, PODS, self.pods, field_selector=f"spec.nodeName={name}"),
         )
-        recorder = BackgroundRecorder(EventRecorder(client, PROGRAM, host=name), self.nodes, name)
+        self.recorder = recorder = BackgroundRecorder(EventRecorder(client, PROGRAM, host=name), self.nodes, name)
         self.books = KubeletBooks(options.kubelet_root)
         self.records = Records(options.run_folder / "grants")
         proc = CgpuProc(options.proc_root)
@@ -88,6 +89,10 @@ class Plugin:
         self._reconciler = Reconciler(
             self.books, self.pods, self.records, cdi=cdi, backends=self.backends, handover=self.handover
         )
+        self.unserved = UnservedWatch(
+            self.books, self.pods, self.records, recorder,
+            cards=lambda: self.inventory.serving.cards, proc_root=options.proc_root,
+        )  # fmt: skip
         self._resizer = Resizer(client, self.pods, self.records, self.handover, lambda: self.inventory.serving.cards)
         folder = options.kubelet_root / "device-plugins"
         self.servers = {
@@ -113,13 +118,16 @@ class Plugin:
         instances = instance_rows(self.records, cards, kernel, self._busy.ratios(kernel, time.monotonic()))
         return gpu_rows(cards, self.pods.pods.values(), instances, kernel), instances
 
+    def _state(self) -> tuple[str, str]:
+        return self.inventory.mode, self.inventory.problem
+
     async def run(self) -> None:
         """Until cancelled. The web server is up first, so that /healthz can say what is missing."""
         self.records.load()
         options = self.options
         async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
             stack.push_async_callback(self.books.close)
-            app = make_app(options.node, lambda: (self.inventory.mode, self.inventory.problem), self.rows)
+            app = make_app(options.node, self._state, self.rows, lambda: self.unserved.rows)
             self.runner = web.AppRunner(app, access_log=None)
             await self.runner.setup()
             stack.push_async_callback(self.runner.cleanup)
@@ -133,6 +141,7 @@ class Plugin:
             tasks.create_task(self.module.keep(lambda: self.inventory.mode, self.inventory.wake.fire))
             tasks.create_task(self._reconciler.run())
             tasks.create_task(self._resizer.run())
+            tasks.create_task(self.unserved.run())
             for server in self.servers.values():
                 tasks.create_task(server.run())
 

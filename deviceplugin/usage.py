@@ -13,6 +13,7 @@ from cgpu.core.pods import claim_of, holds
 from cgpu.core.usage import holdings_of
 from cgpu.procfs import Instance
 from deviceplugin.grants import Grant, weight_of
+from deviceplugin.unserved import Unserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,15 @@ def _booked(pods: Iterable[Pod], cards: Sequence[Card]) -> dict[str, int]:
     return found
 
 
-def as_json(node: str, mode: str, problem: str, gpus: Iterable[GpuRow], rows: Iterable[InstanceRow]) -> dict[str, Any]:
+def as_json(
+    node: str,
+    mode: str,
+    problem: str,
+    gpus: Iterable[GpuRow],
+    rows: Iterable[InstanceRow],
+    *,
+    unserved: Iterable[Unserved] = (),
+) -> dict[str, Any]:
     """The body of /usage; keys in camel case, sizes in bytes, unknown values null."""
     return {
         "node": node,
@@ -150,6 +159,7 @@ def as_json(node: str, mode: str, problem: str, gpus: Iterable[GpuRow], rows: It
         "problem": problem,
         "gpus": [_camel(asdict(row)) for row in gpus],
         "instances": [_camel(asdict(row)) for row in rows],
+        "unserved": [{"namespace": row.namespace, "pod": row.pod, "container": row.container} for row in unserved],
     }
 
 

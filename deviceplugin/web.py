@@ -9,13 +9,15 @@ from prometheus_client import CollectorRegistry
 
 from cgpu.telemetry import METRICS_CONTENT_TYPE, render_metrics
 from deviceplugin.metrics import UsageCollector
+from deviceplugin.unserved import Unserved
 from deviceplugin.usage import GpuRow, InstanceRow, as_json
 
 Rows = Callable[[], tuple[Sequence[GpuRow], Sequence[InstanceRow]]]
+Without = Callable[[], Sequence[Unserved]]
 
 
-def make_app(node: str, state: Callable[[], tuple[str, str]], rows: Rows) -> web.Application:
-    """`state`: (mode, why the node is not ready or ""); `rows`: cards and instances now."""
+def make_app(node: str, state: Callable[[], tuple[str, str]], rows: Rows, without: Without) -> web.Application:
+    """`state`: (mode, why the node is not ready or ""); `rows`: cards and instances now; `without`: who runs without."""
     registry = CollectorRegistry()
     registry.register(UsageCollector(node, rows))
 
@@ -27,7 +29,7 @@ def make_app(node: str, state: Callable[[], tuple[str, str]], rows: Rows) -> web
         return web.Response(text=f"{problem or 'ok'}\n", status=503 if problem else 200)
 
     async def usage(_: web.Request) -> web.Response:
-        body: Mapping[str, Any] = as_json(node, *state(), *rows())
+        body: Mapping[str, Any] = as_json(node, *state(), *rows(), unserved=without())
         return web.json_response(body)
 
     app = web.Application()

@@ -31,6 +31,9 @@ from cgpu.kube.client import KubeClient
 PLUGIN_SELECTOR: Final = "app.kubernetes.io/name=ack-ai-installer,app.kubernetes.io/component=device-plugin"
 USAGE_SECONDS: Final = 3.0
 Used = dict[str, int | None]
+Unserved = dict[str, list[str]]
+Told = tuple[Used, Unserved]
+"""By `namespace/name`: bytes that the pod uses, and its containers that run without the share that is booked."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -69,39 +72,41 @@ async def collect(client: KubeClient, only: str | None) -> list[NodeRow]:
     ours = [node for node in nodes if ANNOTATION_DEVICES in node.annotations]
     if only and not ours:
         raise InputError(f"node {only} offers no GPU shares: it has no annotation {ANNOTATION_DEVICES}")
-    used = await _used(client, [node.name for node in ours])
+    told = await _told(client, [node.name for node in ours])
     placed = defaultdict(list)
     for pod in pods:
         if pod.node and asks_for_gpu(pod):
             placed[pod.node].append(pod)
-    return [row for node in ours if (row := _row(node, placed[node.name], used)) is not None]
+    return [row for node in ours if (row := _row(node, placed[node.name], told)) is not None]
 
 
-def _row(node: Node, pods: Iterable[Pod], used: Used) -> NodeRow | None:
+def _row(node: Node, pods: Iterable[Pod], told: Told) -> NodeRow | None:
     try:
         cards = decode_devices(node.annotations[ANNOTATION_DEVICES])
     except AnnotationError as error:
         print(f"kubectl inspect cgpu: node {node.name}: {error}", file=sys.stderr)
         return None
-    return node_row(node.name, node.address, cards, pods, used)
+    return node_row(node.name, node.address, cards, pods, told[0], unserved=told[1])
 
 
-async def _used(client: KubeClient, nodes: Sequence[str]) -> Used:
+async def _told(client: KubeClient, nodes: Sequence[str]) -> Told:
     try:
         plugins = await client.list_pods(label_selector=PLUGIN_SELECTOR)
     except UnavailableError:
-        return {}
+        return {}, {}
     answers = await asyncio.gather(*(_ask(client, pod) for pod in plugins if pod.node in nodes))
-    return {key: size for answer in answers for key, size in answer.items()}
+    used = {key: size for sizes, _ in answers for key, size in sizes.items()}
+    return used, {key: names for _, rows in answers for key, names in rows.items()}
 
 
-async def _ask(client: KubeClient, plugin: Pod) -> Used:
+async def _ask(client: KubeClient, plugin: Pod) -> Told:
     try:
         async with asyncio.timeout(USAGE_SECONDS):
             body = await client.proxy_get(plugin.namespace, plugin.name, PLUGIN_PORT, "/usage")
-        return _by_pod(json.loads(body))
+        usage = json.loads(body)
+        return _by_pod(usage), _unserved(usage)
     except (UnavailableError, TimeoutError, ValueError, TypeError, LookupError, AttributeError):
-        return {}  # no answer, or none that this version can read
+        return {}, {}  # no answer, or none that this version can read
 
 
 def _by_pod(usage: Mapping[str, Any]) -> Used:
@@ -111,6 +116,13 @@ def _by_pod(usage: Mapping[str, Any]) -> Used:
         if size is not None:
             used[key] = (used.get(key) or 0) + int(size)
     return used
+
+
+def _unserved(usage: Mapping[str, Any]) -> Unserved:
+    found: Unserved = defaultdict(list)
+    for row in usage.get("unserved", ()):
+        found[f"{row['namespace']}/{row['pod']}"].append(str(row["container"]))
+    return found
 
 
 def render(rows: Sequence[NodeRow], options: argparse.Namespace) -> str:

@@ -54,6 +54,14 @@ class Container:
 
 
 @dataclass(frozen=True, slots=True)
+class Start:
+    """One start of a container: the container runtime's id, and when, RFC 3339."""
+
+    id: str
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Pod:
     """What the project reads of a pod. `containers`: init containers in order, then the app containers in order."""
 
@@ -72,6 +80,7 @@ class Pod:
     deleting: bool = False
     start_time: str = ""  # RFC 3339, "" before the kubelet has seen it
     ended: bool = False  # every container has terminated, whatever the phase says
+    running: Mapping[str, Start] = field(default_factory=dict)  # those of its containers with a share that run
 
     @property
     def key(self) -> str:

@@ -25,6 +25,7 @@ class PodRow:
     pending: int = 0
     used_bytes: int | None = None
     asked: int | None = None  # GiB that it had before a live resize, and that its manifest says
+    unserved: tuple[str, ...] = ()  # containers that run without the share that is booked for them
 
     @property
     def total(self) -> int:
@@ -63,10 +64,18 @@ class NodeRow:
 
 
 def node_row(
-    name: str, address: str, cards: Sequence[Card], pods: Iterable[Pod], used: Mapping[str, int | None]
+    name: str,
+    address: str,
+    cards: Sequence[Card],
+    pods: Iterable[Pod],
+    used: Mapping[str, int | None],
+    *,
+    unserved: Mapping[str, Sequence[str]] | None = None,
 ) -> NodeRow:
-    """Facts of one node. `used`: `namespace/name` → bytes that the pod's instances use, where known."""
-    rows = [row for row in (_pod_row(pod, cards, used) for pod in pods) if row is not None]
+    """Facts of one node, by `namespace/name`: bytes that a pod's instances use, where known; its `unserved` containers."""
+    found = [row for row in (_pod_row(pod, cards, used) for pod in pods) if row is not None]
+    without = unserved or {}
+    rows = [replace(row, unserved=tuple(without.get(f"{row.namespace}/{row.name}", ()))) for row in found]
     known = [row.used_bytes for row in rows if row.used_bytes is not None]
     return NodeRow(
         name=name,
@@ -132,6 +141,8 @@ def _block(node: NodeRow) -> list[str]:
     resized = any(pod.asked is not None for pod in node.pods)
     header = ["NAME", "NAMESPACE", *(f"GPU{index}(Allocated)" for index in indices)]
     header += [*(["PENDING(Allocated)"] if waits else []), *(["ASKED(GiB)"] if resized else []), "USED(MiB)"]
+    unserved = any(pod.unserved for pod in node.pods)
+    header += ["WITHOUT GPU"] if unserved else []
     lines = [
         [
             pod.name,
@@ -140,6 +151,7 @@ def _block(node: NodeRow) -> list[str]:
             *([str(pod.pending)] if waits else []),
             *([str(pod.total if pod.asked is None else pod.asked)] if resized else []),
             _mib(pod.used_bytes),
+            *([",".join(pod.unserved) or "-"] if unserved else []),
         ]
         for pod in node.pods
     ]
@@ -201,6 +213,7 @@ def as_json(nodes: Sequence[NodeRow]) -> dict[str, Any]:
                         "pending": pod.pending,
                         "asked": pod.total if pod.asked is None else pod.asked,
                         "usedBytes": pod.used_bytes,
+                        "unserved": list(pod.unserved),
                     }
                     for pod in node.pods
                 ],

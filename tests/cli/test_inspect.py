@@ -128,13 +128,14 @@ async def test_details_have_a_row_a_pod_with_what_it_really_uses(
             {"namespace": "default", "pod": "two", "usedBytes": 100 * MIB},
             {"namespace": "default", "pod": "two", "usedBytes": 50 * MIB},
             {"namespace": "default", "pod": "one", "usedBytes": None},
-        ]
+        ],
+        "unserved": [{"namespace": "default", "pod": "one", "container": "app0"}],
     }
 
     assert await inspect("node-a", "-d") == 0
     rows = [row.split() for row in capsys.readouterr().out.splitlines()]
-    assert ["one", "default", "0", "3", "-"] in rows
-    assert ["two", "default", "4", "4", "150"] in rows
+    assert ["one", "default", "0", "3", "-", "app0"] in rows
+    assert ["two", "default", "4", "4", "150", "-"] in rows
     assert ["Allocated", ":", "11", "(36%)"] in rows
     assert ["Total", ":", "30"] in rows
 

@@ -118,6 +118,18 @@ def test_rows_from_pods(pod: Pod, want: tuple[PodRow, ...]) -> None:
     assert list(row.cards) == [0, 1]
 
 
+def test_a_pod_that_runs_without_its_share_shows_it() -> None:
+    pods = (PodRow("default", "bare", {0: 8}, unserved=("main", "other")), PodRow("default", "plain", {0: 2}))
+
+    node = NodeRow("n", "", {0: 14}, pods)
+
+    rows = [line.split() for line in details([node]).splitlines() if "default" in line]
+    assert "WITHOUT GPU" in details([node])
+    assert rows == [["bare", "default", "8", "-", "main,other"], ["plain", "default", "2", "-", "-"]]
+    assert [row["unserved"] for row in as_json([node])["nodes"][0]["pods"]] == [["main", "other"], []]
+    assert "WITHOUT GPU" not in details([A])
+
+
 def test_a_resized_pod_shows_what_it_asked_for_too() -> None:
     pods = (PodRow("default", "grown", {0: 8}, asked=6), PodRow("default", "plain", {0: 2}))
 

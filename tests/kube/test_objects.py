@@ -9,7 +9,7 @@ import pytest
 from cgpu.core.errors import (
     UnavailableError,
 )
-from cgpu.core.model import Container, ContainerKind, Pod
+from cgpu.core.model import Container, ContainerKind, Pod, Start
 from cgpu.kube.objects import PODS, decode_node, decode_page, decode_pod
 
 DONE = {"state": {"terminated": {"exitCode": 0}}}
@@ -103,6 +103,32 @@ def test_containers_have_ended_only_after_deletion(meta: Any, apps: Any, inits: 
         "status": {"phase": "Running", "containerStatuses": apps, "initContainerStatuses": inits},
     }
     assert decode_pod(json.dumps(pod).encode()).ended is want
+
+
+@pytest.mark.parametrize(
+    ("apps", "inits", "want"),
+    [
+        pytest.param(None, None, {}, id="the kubelet has not said anything"),
+        pytest.param([{"name": "c", **WAITING}], None, {}, id="waiting"),
+        pytest.param([{"name": "c", "containerID": "containerd://1", **DONE}], None, {}, id="ended"),
+        pytest.param(
+            [{"name": "c", "containerID": "containerd://1", **RUNNING}, {"name": "plain", **RUNNING}],
+            [{"name": "i", "containerID": "containerd://2", "state": {"running": {"startedAt": None}}}],
+            {"c": Start("containerd://1", "2026-01-01T00:00:00Z"), "i": Start("containerd://2")},
+            id="only those with a share, init containers too",
+        ),
+    ],
+)
+def test_containers_that_run_are_known_by_their_start(apps: Any, inits: Any, want: Any) -> None:
+    pod = {
+        "metadata": {"name": "p"},
+        "spec": {
+            "containers": [_container("c", gpu_mem="3"), {"name": "plain"}],
+            "initContainers": [_container("i", gpu_mem=2)],
+        },
+        "status": {"phase": "Running", "containerStatuses": apps, "initContainerStatuses": inits},
+    }
+    assert decode_pod(json.dumps(pod).encode()).running == want
 
 
 def test_a_node_is_decoded() -> None:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong on a node that is a virtual machine: cards that fail, processes that outlive their pods, a power cut."""
 
-from cgpu.core.names import EVENT_RECOVERED, EVENT_UNHEALTHY
+from cgpu.core.names import EVENT_ALLOCATE_FAILED, EVENT_RECOVERED, EVENT_UNHEALTHY
 from tests.cluster.harness import Cluster
 from tests.node.nodes import (
     LONG_S,
     NODE,
+    inspect,
     instances,
     manifest,
     nothing_left,
@@ -62,7 +63,7 @@ def test_a_force_deleted_pod_keeps_its_instance_until_its_process_has_ended(empt
 def test_after_a_power_cut_in_the_middle_of_pod_starts_nobody_has_what_the_kubelet_does_not_know(
     empty: Cluster,
 ) -> None:
-    """The machine's disks forget everything: its kubelet starts the pods without the ids that it gave, so without a GPU."""
+    """The machine's disks forget everything: its kubelet starts the pods without the ids that it gave, so without a GPU, which is told."""
     started(empty, manifest("first", 6))
     booted = boot_of(empty)
     for name, mem in (("second", 3), ("third", 2), ("fourth", 3)):
@@ -75,6 +76,14 @@ def test_after_a_power_cut_in_the_middle_of_pod_starts_nobody_has_what_the_kubel
     empty.wait(lambda: modules(empty) and offered(empty) == 14, 2 * LONG_S, about="the card is offered again")
     ready(empty, "first")
     assert instances(empty) == {}
+    empty.wait(
+        lambda: said(
+            empty, EVENT_ALLOCATE_FAILED, "first", "container main asks for aliyun.com/gpu-mem: 6 and runs without"
+        ),
+        LONG_S,
+        about="the pod says that it runs without its GPU, and what to do",
+    )
+    empty.wait(lambda: "WITHOUT GPU" in inspect(empty, "--details").stdout, LONG_S, about="so does kubectl inspect")
     assert empty.kubectl("exec", "first", "-c", "main", "--", "sh", "-c", "ls -d /dev/nvidia* 2>&-; true") == ""
     empty.delete("pod", "--all")
     started(empty, manifest("after", 6), manifest("beside", 8))
