@@ -21,6 +21,11 @@ from deviceplugin.stores import PodStore
 log = logging.getLogger(__name__)
 WAIT_S: Final = 5.0
 _LOOK_AGAIN_S: Final = 0.5
+_PROMISE: Final = {
+    Mode.SHARE: "nothing enforces it",
+    Mode.CGPU: "memory is enforced",
+    Mode.CORE_MEM: "memory and compute are enforced",
+}
 
 
 class Kubelet(Protocol):
@@ -207,4 +212,4 @@ class Handover:
             f"{share.mem} GiB of GPU {index.get(uuid, '?')}" + (f", {share.core} percent" if share.core else "")
             for uuid, share in sorted(grant.shares.items(), key=lambda item: index.get(item[0], 0))
         ]
-        return f"container {grant.container}: {'; '.join(parts)}"
+        return f"container {grant.container}: {'; '.join(parts)} (mode {grant.mode}: {_PROMISE[grant.mode]})"

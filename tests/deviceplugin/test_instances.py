@@ -73,6 +73,11 @@ async def test_instances_follow_their_pods(node: Bench) -> None:
         seen.append([(row["container"], row["mem"]) for row in module.made()])
 
     assert seen == [[("init0", [8])], [("side0", [2])], [("app0", [3]), ("side0", [2])]]
+    await until(
+        lambda: (
+            node.events("GPUShareAllocated")[-1:] == ["container app0: 3 GiB of GPU 0 (mode cgpu: memory is enforced)"]
+        )
+    )
 
     node.kubelet.remove(pod)
     node.api.delete_pod("p")

@@ -39,7 +39,8 @@ async def test_a_container_sees_its_share(started: Bench) -> None:
         "CGPU_DISABLE": "true",
         "NVIDIA_VISIBLE_DEVICES": UUIDS[1],
     }
-    await until(lambda: started.events("GPUShareAllocated") == ["container app0: 3 GiB of GPU 1"])
+    told = "container app0: 3 GiB of GPU 1 (mode share: nothing enforces it)"
+    await until(lambda: started.events("GPUShareAllocated") == [told])
 
 
 async def test_pod_env_cannot_weaken_a_share(started: Bench) -> None:
@@ -289,6 +290,8 @@ async def test_core_mem_registers_two_resources_and_weighs(node: Bench) -> None:
         env["NVIDIA_VISIBLE_DEVICES"],
         env["CGPU_DISABLE"],
     ) == ("6", "void", "")
+    told = "container app0: 3 GiB of GPU 1, 30 percent (mode core_mem: memory and compute are enforced)"
+    await until(lambda: node.events("GPUShareAllocated") == [told])
     assert (
         node.kubelet.options[RESOURCE_MEM].pre_start_required,
         node.kubelet.options[RESOURCE_CORE].pre_start_required,
