@@ -211,6 +211,36 @@ def test_a_node_without_capacity_of_ours_offers_nothing() -> None:
     assert books.state("a").cards == ()
 
 
+def test_a_card_that_was_taken_out_leaves_the_others_their_pods() -> None:
+    """Their numbers change, their UUIDs do not."""
+    node = make_node("a", 15, 15, 15, 15)
+    books = Books()
+    books.set_node(decode_node(json.dumps(node).encode()))
+    for index in range(4):
+        books.set_pod(_pod(f"p{index}", index + 1, card=f"GPU-a-{index}"))
+    cards = json.loads(node["metadata"]["annotations"]["cgpu.aliyun.com/devices"])[1:]
+    renumbered = [{**card, "index": index, "minor": index} for index, card in enumerate(cards)]
+    node["metadata"]["annotations"]["cgpu.aliyun.com/devices"] = json.dumps(renumbered)
+    books.set_node(decode_node(json.dumps(node).encode()))
+
+    assert [(card.card.index, card.card.uuid, card.mem) for card in books.state("a").cards] == [
+        (0, "GPU-a-1", 2),
+        (1, "GPU-a-2", 3),
+        (2, "GPU-a-3", 4),
+    ]
+
+
+def test_a_node_that_is_not_ready_keeps_its_books() -> None:
+    node = make_node("a", 15)
+    books = Books()
+    books.set_node(decode_node(json.dumps(node).encode()))
+    books.set_pod(_pod("p", 6, card="GPU-a-0"))
+    for status in ("Unknown", "False", "True"):
+        node["status"]["conditions"][0]["status"] = status
+        books.set_node(decode_node(json.dumps(node).encode()))
+        assert _used(books) == [6]
+
+
 def test_pods_of_a_node_that_is_gone_count_again_when_it_comes_back() -> None:
     books = Books()
     books.set_pod(_pod("p", 6, card="GPU-a-0"))

@@ -3,6 +3,7 @@
 
 import asyncio
 import json
+import random
 from typing import Any
 
 import pytest
@@ -36,8 +37,11 @@ def _allocation(api: FakeApi, name: str) -> Any:
     return json.loads(_annotations(api, name)["cgpu.aliyun.com/allocation"])
 
 
-async def test_one_request_binds_and_annotates(api: FakeApi, extender: Extender) -> None:
-    await _nodes(api, extender, a=(15, 15))
+@pytest.mark.parametrize(
+    "cards", [pytest.param((15,), id="of a node with one card"), pytest.param((15, 15), id="or two")]
+)
+async def test_one_request_binds_and_annotates(api: FakeApi, extender: Extender, cards: tuple[int, ...]) -> None:
+    await _nodes(api, extender, a=cards)
     assert await _run(api, extender, make_pod("p", 2, 3)) == ["a"]
     assert api.binds == 1
     assert api.pods["default/p"]["spec"]["nodeName"] == "a"
@@ -223,6 +227,19 @@ async def test_init_containers_and_sidecars_count_as_kubernetes_counts(api: Fake
     assert await _run(api, extender, make_pod("seven", 7), make_pod("six", 6)) == ["", "a"]
 
 
+async def test_two_containers_above_the_card_wait_whatever_init_containers_there_are(
+    api: FakeApi, extender: Extender
+) -> None:
+    await _nodes(api, extender, a=(24,))
+    plain = {"name": "plain", "resources": {}}
+    small = {"name": "small", "resources": {"limits": {"aliyun.com/gpu-mem": "1"}}}
+    assert (
+        await _run(api, extender, *(make_pod(f"p{len(i)}", 16, 16, init=i) for i in ([], [plain], [plain, small])))
+        == [""] * 3
+    )
+    assert await extender.used() == {"a": [0]}
+
+
 async def test_core_percentage_is_booked(api: FakeApi, extender: Extender) -> None:
     node = make_node("a", 15)
     node["status"]["capacity"]["aliyun.com/gpu-core.percentage"] = "100"
@@ -290,6 +307,68 @@ async def test_a_deployment_scaled_up_and_down_leaves_the_books_exact(api: FakeA
         for pod in pods:
             await api.drop_pod(f"default/{pod['metadata']['name']}")
         await eventually(lambda: _empty(extender))
+
+
+async def test_a_newcomer_waits_until_the_containers_of_a_pod_that_is_being_deleted_have_ended(
+    api: FakeApi, extender: Extender
+) -> None:
+    await _nodes(api, extender, a=(15,))
+    old, new = make_pod("old", 10), make_pod("new", 10)
+    assert await _run(api, extender, old) == ["a"]
+    leaving = api.pods["default/old"]
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    for state, passes in (({"running": {}}, []), ({"terminated": {"exitCode": 0}}, ["a"])):
+        leaving["status"] = {"phase": "Running", "containerStatuses": [{"state": state}]}
+        await api.set_pod(leaving)
+        told = make_pod(f"after-{len(passes)}", 1)  # whoever knows this pod knows what was told before it
+        await api.set_pod(told)
+        await extender.seen(told)
+        assert (await extender.filter(new, "a"))["NodeNames"] == passes
+        assert await extender.used() == {"a": [0 if passes else 10]}
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_pods_that_come_and_go_at_once_with_readers_pass_no_card(
+    api: FakeApi, extender: Extender, seed: int
+) -> None:
+    """Eight that schedule and delete, and one that reads all the time: each answer is within the cards, the last is exact."""
+    sizes = {"a": (15, 15), "b": (11, 24)}
+    await _nodes(api, extender, **sizes)
+    placed: dict[str, int] = {}
+    working = asyncio.Event()
+
+    async def work(lane: int) -> None:
+        order = random.Random(8 * seed + lane)
+        for turn in range(8):
+            pod = make_pod(f"p{lane}-{turn}", order.randint(1, 12))
+            await api.set_pod(pod)
+            if await extender.schedule(pod):
+                placed[pod["metadata"]["name"]] = int(
+                    pod["spec"]["containers"][0]["resources"]["limits"]["aliyun.com/gpu-mem"]
+                )
+            if order.random() < 0.6 and placed:
+                name = order.choice(sorted(placed))
+                placed.pop(name)
+                await api.drop_pod(f"default/{name}")
+
+    async def read() -> int:
+        looks = 0
+        while not working.is_set():
+            used = await extender.used()
+            assert all(0 <= held <= size for name in sizes for held, size in zip(used[name], sizes[name], strict=True))
+            looks += 1
+        return looks
+
+    reader = asyncio.create_task(read())
+    await asyncio.gather(*(work(lane) for lane in range(8)))
+    working.set()
+
+    assert await reader > 0
+    await eventually(lambda: _holds(extender, sum(placed.values())))
+
+
+async def _holds(extender: Extender, want: int) -> bool:
+    return sum(sum(cards) for cards in (await extender.used()).values()) == want
 
 
 async def _empty(extender: Extender) -> bool:
