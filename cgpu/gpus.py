@@ -10,7 +10,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,6 +36,7 @@ class Gpu:
     reserved_mib: int = 0
     numa: int | None = None
     fault: str = ""
+    used_mib: int | None = field(default=None, compare=False)  # by whomever; None: nobody can tell
 
 
 class SimulatedGpus:
@@ -139,7 +140,7 @@ class NvmlGpus:
     def _judged(self, gpu: Gpu) -> Gpu:
         return Gpu(
             gpu.index, gpu.minor, gpu.uuid, gpu.model, gpu.total_mib, gpu.reserved_mib, gpu.numa,
-            fault=self._health.fault(gpu.uuid),
+            fault=self._health.fault(gpu.uuid), used_mib=gpu.used_mib,
         )  # fmt: skip
 
     def _answering(self, skipped: list[str]) -> list[Gpu]:
@@ -170,6 +171,7 @@ class NvmlGpus:
             total_mib=memory.total >> 20,
             reserved_mib=self._reserved_mib(handle),
             numa=self._optional(nvml.nvmlDeviceGetNumaNodeId, handle),
+            used_mib=memory.used >> 20,
         )
 
     def _reserved_mib(self, handle: Any) -> int:

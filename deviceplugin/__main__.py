@@ -116,7 +116,10 @@ class Plugin:
         cards = self.inventory.serving.cards
         kernel = self.backends.rows()
         instances = instance_rows(self.records, cards, kernel, self._busy.ratios(kernel, time.monotonic()))
-        return gpu_rows(cards, self.pods.pods.values(), instances, kernel), instances
+        used = {
+            gpu.uuid: gpu.used_mib << 20 for gpu in self.inventory.gpus if gpu.used_mib is not None and not gpu.fault
+        }
+        return gpu_rows(cards, self.pods.pods.values(), instances, kernel, used), instances
 
     def _state(self) -> tuple[str, str]:
         return self.inventory.mode, self.inventory.problem

@@ -16,6 +16,10 @@ _GPU_GAUGES: Final[Mapping[str, tuple[str, Callable[[GpuRow], float | None]]]] =
     "cgpu_gpu_memory_total_bytes": ("Memory of the card.", lambda row: row.total_bytes),
     "cgpu_gpu_memory_allocated_bytes": ("Memory that pods on the card were given.", lambda row: row.allocated_bytes),
     "cgpu_gpu_memory_used_bytes": ("Memory that instances on the card use.", lambda row: row.used_bytes),
+    "cgpu_gpu_memory_driver_used_bytes": (
+        "Memory in use on the card by whomever, as the driver counts.",
+        lambda row: row.driver_used_bytes,
+    ),
     "cgpu_gpu_memory_outside_bytes": (
         "Limits of instances on the card that no pod stands behind, such as Docker's.",
         lambda row: row.outside_bytes,

@@ -26,6 +26,7 @@ class GpuRow:
     total_bytes: int
     allocated_bytes: int
     used_bytes: int | None
+    driver_used_bytes: int | None = None  # by whomever, as the driver counts
     outside_bytes: int | None = None  # limits of instances that no pod stands behind, such as Docker's
 
 
@@ -104,9 +105,16 @@ def _instance_row(
 
 
 def gpu_rows(
-    cards: Sequence[Card], pods: Iterable[Pod], instances: Sequence[InstanceRow], kernel: Sequence[Instance] = ()
+    cards: Sequence[Card],
+    pods: Iterable[Pod],
+    instances: Sequence[InstanceRow],
+    kernel: Sequence[Instance] = (),
+    driver_used: Mapping[str, int] | None = None,
 ) -> list[GpuRow]:
-    """One row a card; allocated is what the pods' annotations hold, in the units of GiB that were booked."""
+    """One row a card; allocated is what the pods' annotations hold, in the units of GiB that were booked.
+
+    `driver_used`: UUID → bytes, of the cards that the driver tells of.
+    """
     booked = _booked(pods, cards)
     ours = {row.instance for row in instances}
     return [
@@ -117,6 +125,7 @@ def gpu_rows(
             total_bytes=card.mem_mib << 20,
             allocated_bytes=booked.get(card.uuid, 0) << 30,
             used_bytes=_used(card, instances),
+            driver_used_bytes=(driver_used or {}).get(card.uuid),
             outside_bytes=sum(row.mem for row in kernel if row.gpu == card.minor and row.id not in ours)
             if kernel
             else None,

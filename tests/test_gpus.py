@@ -31,6 +31,7 @@ class FakeNvml:
         self.init_error: Exception | None = None
         self.xids: list[tuple[str, int]] = []
         self.no_second_form = False
+        self.used_mib = 0
         self.watched: list[str] = []
 
     def nvmlInit(self) -> None:  # noqa: N802
@@ -51,7 +52,7 @@ class FakeNvml:
     def nvmlDeviceGetMemoryInfo(self, handle: str, version: int | None = None) -> Any:  # noqa: N802
         if version and self.no_second_form:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
-        return SimpleNamespace(total=15109 << 20, reserved=200 << 20)
+        return SimpleNamespace(total=15109 << 20, reserved=200 << 20, used=self.used_mib << 20)
 
     def nvmlDeviceGetMinorNumber(self, handle: str) -> int:  # noqa: N802
         return 7 - [str(card) for card in self.cards].index(handle)
@@ -117,6 +118,18 @@ def test_a_card_without_memory_of_its_own_is_left_out() -> None:
     assert [gpu.uuid for gpu in NvmlGpus(HealthBook(), nvml=nvml).scan()] == ["GPU-b"]
     with pytest.raises(UnavailableError, match="GPU 0: Not Supported"):
         NvmlGpus(HealthBook(), nvml=FakeNvml(pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED))).scan()
+
+
+def test_memory_that_comes_into_use_is_seen_and_makes_no_other_card() -> None:
+    nvml = FakeNvml("GPU-a")
+    gpus = NvmlGpus(HealthBook(), nvml=nvml)
+    before = gpus.scan()
+    nvml.used_mib = 10240
+
+    after = gpus.scan()
+
+    assert ([gpu.used_mib for gpu in before], [gpu.used_mib for gpu in after]) == ([0], [10240])
+    assert before == after
 
 
 def test_a_lost_card_stays_in_the_list_and_comes_back_after_a_quiet_minute() -> None:

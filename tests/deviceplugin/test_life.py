@@ -112,6 +112,18 @@ async def test_gpu_count_two_names_both_cards(node: Bench) -> None:
     )
 
 
+async def test_each_of_two_cards_of_different_sizes_is_divided_by_its_own(node: Bench) -> None:
+    node.write_cards("model: GTX 1080 Ti, memMiB: 11264", "model: P40, memMiB: 24576")
+    await node.start()
+    await node.ready(35)
+
+    seen = [await node.run(bound(wire_pod(f"p{card}", 6), app0=card), "app0") for card in (0, 1)]
+
+    assert [env["ALIYUN_COM_GPU_MEM_DEV"] for [env] in seen] == ["11", "24"]
+    rows = node.plugin.rows()[1]
+    assert [(row.gpu, row.limit_bytes >> 20) for row in rows] == [(0, 6144), (1, 6144)]
+
+
 @pytest.mark.parametrize(
     ("init", "app", "books"),
     [

@@ -17,6 +17,7 @@ from cgpu.kubelet import deviceplugin_pb2_grpc as dp_grpc
 from cgpu.procfs import Instance
 from deviceplugin.__main__ import main, serve
 from deviceplugin.grants import Grant, grant_of, has_allocation
+from deviceplugin.metrics import UsageCollector
 from deviceplugin.modes import choose_mode
 from deviceplugin.options import Options
 from deviceplugin.pairing import Books, Entry, KubeletBooks, pair, parse_checkpoint
@@ -268,6 +269,35 @@ def test_the_kernels_numbers_win_over_the_books() -> None:
     assert [gpu.used_bytes for gpu in gpu_rows(CARDS, (), [row])] == [7, None]
 
 
+def test_use_is_told_by_container_of_pods_with_the_same_name_too() -> None:
+    def grant(number: int, namespace: str, container: str) -> Grant:
+        instance = f"{number:012x}"
+        return Grant(
+            instance,
+            instance,
+            (f"u{number}",),
+            f"uid-{namespace}",
+            namespace,
+            "p",
+            container,
+            Mode.CGPU,
+            {"GPU-0": Share(1)},
+        )
+
+    grants = [grant(1, "blue", "a"), grant(2, "blue", "b"), grant(3, "red", "a")]
+    kernel = [
+        Instance(g.instance, 0, n, 1 << 30, 100 * n, 1, 0, 0, n, (1, 1), (1, 2), (1, 3)) for n, g in enumerate(grants)
+    ]
+
+    rows = instance_rows(grants, CARDS, kernel)
+
+    assert {(row.namespace, row.pod, row.container): (row.used_bytes, row.oom) for row in rows} == {
+        ("blue", "p", "a"): (0, 0),
+        ("blue", "p", "b"): (100, 1),
+        ("red", "p", "a"): (200, 2),
+    }
+
+
 async def test_ids_that_nobody_holds_and_preferences_that_nobody_has(started: Bench) -> None:
     folder = started.options.kubelet_root / "device-plugins"
     async with grpc.aio.insecure_channel(f"unix://{folder}/cgpu-gpu-mem.sock") as channel:
@@ -314,3 +344,12 @@ def test_memory_that_others_than_pods_hold_is_told() -> None:
 
     assert [gpu.outside_bytes for gpu in gpu_rows(CARDS, (), [], [row])] == [5 << 30, 0]
     assert [gpu.outside_bytes for gpu in gpu_rows(CARDS, (), [])] == [None, None]
+
+
+def test_memory_that_nobody_booked_is_told_as_the_driver_counts_it() -> None:
+    gpus = gpu_rows(CARDS, (), [], driver_used={"GPU-0": 10 << 30})
+    families = UsageCollector("n", lambda: (gpus, [])).collect()
+    told = {family.name: [sample.value for sample in family.samples] for family in families}
+
+    assert told["cgpu_gpu_memory_allocated_bytes"] == [0, 0]
+    assert told["cgpu_gpu_memory_driver_used_bytes"] == [10 << 30]
