@@ -167,6 +167,19 @@ def test_a_container_gets_nodes_rules_and_the_drivers_files(node: Node) -> None:
     ]
 
 
+def test_every_node_of_a_container_has_the_name_by_which_systemd_gives_it_back_after_a_reload(node: Node) -> None:
+    node.instances.create(grant(cards=("GPU-0", "GPU-1")), CARDS)
+
+    numbers = {
+        f"{major}:{minor}"
+        for major, minor in (row.numbers for row in node.instances.edits(grant(), {}, CARDS).nodes if row.numbers)
+    }
+
+    named = {path.name: path.readlink() for path in (node.folder / "host/dev/char").iterdir()}
+    assert named.keys() == numbers
+    assert {path.name for path in named.values()} == {"nvidia0", "nvidia1", "nvidiactl", "nvidia-uvm"}
+
+
 def test_a_restart_adopts_what_is_there_and_its_size(node: Node) -> None:
     assert not node.instances.adopt(grant(), CARDS)
     node.instances.create(grant(), CARDS)
