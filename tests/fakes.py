@@ -75,6 +75,7 @@ class FakeApi:
             "metadata": {"name": "node-a", "uid": "node-uid", "labels": dict(labels), "annotations": {}},
             "status": {"capacity": {}, "nodeInfo": {"containerRuntimeVersion": runtime}},
         }
+        self.lists = 0
         self.events: list[tuple[str, str, str, str]] = []  # kind, name, reason, message
         self.writes: list[str] = []
         self.namespace_labels: dict[str, str] = {}
@@ -82,6 +83,7 @@ class FakeApi:
         self._watches: list[tuple[str, asyncio.Queue[bytes]]] = []
 
     async def list(self, resource: Resource[Any], query: Mapping[str, str] | None = None) -> Page[Any]:
+        self.lists += 1
         rows = list(self.pods.values()) if resource.path.endswith("pods") else [self.node]
         return Page(tuple(resource.decode(json.dumps(row).encode()) for row in rows), "1", "")
 

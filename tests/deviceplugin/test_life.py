@@ -80,12 +80,13 @@ async def test_eight_pods_at_once_in_random_order(started: Bench, seed: int) -> 
         started.api.put_pod(pod)
     for pod in order.sample(pods, 8):
         await started.kubelet.admit(pod)
-    lists = started.kubelet.lists
+    lists, listed = started.kubelet.lists, started.api.lists
 
     env = await asyncio.gather(*(started.kubelet.run_container(pod, "app0") for pod in pods))
 
     assert [str(i % 2) for i in range(8)] == [row["ALIYUN_COM_GPU_MEM_IDX"] for row in env]
     assert started.kubelet.lists - lists < 8  # concurrent look-ups share a List
+    assert started.api.lists == listed  # and the API server is asked for none
 
 
 async def test_two_containers_get_two_and_three(started: Bench) -> None:

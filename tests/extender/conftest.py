@@ -16,7 +16,7 @@ import pytest
 
 from cgpu.settings import Address
 from extender.__main__ import Settings, serve
-from tests.fake_api import FakeApi, Json, serving
+from tests.fake_api import FakeApi, Json, make_node, serving
 
 
 def free_port() -> int:
@@ -106,6 +106,25 @@ class Extender:
         url = f"http://{self.settings.read_address}/gpushare-scheduler/inspect"
         async with self.session.get(url, params={"pod": key}) as response:
             return response.status == 200
+
+
+async def set_nodes(api: FakeApi, extender: Extender, **units: tuple[int, ...]) -> None:
+    """Nodes with cards of so many GiB, and an extender that knows them."""
+    for name, sizes in units.items():
+        await api.set_node(make_node(name, *sizes))
+    await eventually(lambda: knows_nodes(extender, set(units)))
+
+
+async def knows_nodes(extender: Extender, names: set[str]) -> bool:
+    """Whether it has all of these nodes in its books."""
+    return names <= set(await extender.used())
+
+
+async def run_pods(api: FakeApi, extender: Extender, *pods: Json) -> list[str]:
+    """Create the pods, then schedule one after the other: the node of each, or ""."""
+    for pod in pods:
+        await api.set_pod(pod)
+    return [await extender.schedule(pod) for pod in pods]
 
 
 @asynccontextmanager

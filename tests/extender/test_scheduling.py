@@ -3,29 +3,12 @@
 
 import asyncio
 import json
-import random
 from typing import Any
 
 import pytest
 
-from tests.extender.conftest import Extender, eventually
+from tests.extender.conftest import Extender, eventually, knows_nodes, run_pods, set_nodes
 from tests.fake_api import FakeApi, Json, make_node, make_pod
-
-
-async def _nodes(api: FakeApi, extender: Extender, **units: tuple[int, ...]) -> None:
-    for name, sizes in units.items():
-        await api.set_node(make_node(name, *sizes))
-    await eventually(lambda: _knows_nodes(extender, set(units)))
-
-
-async def _knows_nodes(extender: Extender, names: set[str]) -> bool:
-    return names <= set(await extender.used())
-
-
-async def _run(api: FakeApi, extender: Extender, *pods: Json) -> list[str]:
-    for pod in pods:
-        await api.set_pod(pod)
-    return [await extender.schedule(pod) for pod in pods]
 
 
 def _annotations(api: FakeApi, name: str) -> dict[str, str]:
@@ -41,8 +24,8 @@ def _allocation(api: FakeApi, name: str) -> Any:
     "cards", [pytest.param((15,), id="of a node with one card"), pytest.param((15, 15), id="or two")]
 )
 async def test_one_request_binds_and_annotates(api: FakeApi, extender: Extender, cards: tuple[int, ...]) -> None:
-    await _nodes(api, extender, a=cards)
-    assert await _run(api, extender, make_pod("p", 2, 3)) == ["a"]
+    await set_nodes(api, extender, a=cards)
+    assert await run_pods(api, extender, make_pod("p", 2, 3)) == ["a"]
     assert api.binds == 1
     assert api.pods["default/p"]["spec"]["nodeName"] == "a"
     found = _annotations(api, "p")
@@ -61,21 +44,21 @@ async def test_one_request_binds_and_annotates(api: FakeApi, extender: Extender,
 
 
 async def test_four_pods_of_six_fill_two_cards(api: FakeApi, extender: Extender) -> None:
-    await _nodes(api, extender, a=(15, 15))
+    await set_nodes(api, extender, a=(15, 15))
     pods = [make_pod(f"p{index}", 6) for index in range(5)]
-    assert await _run(api, extender, *pods) == ["a", "a", "a", "a", ""]
+    assert await run_pods(api, extender, *pods) == ["a", "a", "a", "a", ""]
     assert await extender.used() == {"a": [12, 12]}
 
 
 async def test_three_pods_of_twelve_on_a_card_of_24(api: FakeApi, extender: Extender) -> None:
-    await _nodes(api, extender, a=(24,))
+    await set_nodes(api, extender, a=(24,))
     pods = [make_pod(f"p{index}", 12) for index in range(3)]
-    assert await _run(api, extender, *pods) == ["a", "a", ""]
+    assert await run_pods(api, extender, *pods) == ["a", "a", ""]
 
 
 async def test_mixed_cards_of_one_node(api: FakeApi, extender: Extender) -> None:
-    await _nodes(api, extender, a=(11, 24))
-    assert await _run(api, extender, make_pod("fits", 20), make_pod("never", 25)) == ["a", ""]
+    await set_nodes(api, extender, a=(11, 24))
+    assert await run_pods(api, extender, make_pod("fits", 20), make_pod("never", 25)) == ["a", ""]
     assert _allocation(api, "fits") == {"app0": {"GPU-a-1": {"mem": 20, "core": 0}}}
     assert _annotations(api, "fits")["ALIYUN_COM_GPU_MEM_DEV"] == "24"
 
@@ -118,8 +101,8 @@ async def test_mixed_cards_of_one_node(api: FakeApi, extender: Extender) -> None
     ],
 )
 async def test_reasons(api: FakeApi, extender: Extender, pod: Json, failed: Json, never: Json) -> None:
-    await _nodes(api, extender, full=(15,))
-    assert await _run(api, extender, make_pod("other", 12)) == ["full"]
+    await set_nodes(api, extender, full=(15,))
+    assert await run_pods(api, extender, make_pod("other", 12)) == ["full"]
     answer = await extender.filter(pod)
     assert answer == {
         "Nodes": None,
@@ -131,7 +114,7 @@ async def test_reasons(api: FakeApi, extender: Extender, pod: Json, failed: Json
 
 
 async def test_shut_cards_and_unreadable_nodes_have_their_reasons(api: FakeApi, extender: Extender) -> None:
-    await _nodes(api, extender, good=(15,))
+    await set_nodes(api, extender, good=(15,))
     await api.set_node(make_node("sick", 15, healthy=False))
     cordoned = make_node("cordoned", 15)
     cordoned["metadata"]["annotations"]["cgpu.aliyun.com/cordon"] = '["GPU-cordoned-0"]'
@@ -163,7 +146,7 @@ async def _answers(extender: Extender, node: str) -> bool:
 
 
 async def test_a_card_that_turns_unhealthy_is_left_out_and_comes_back(api: FakeApi, extender: Extender) -> None:
-    await _nodes(api, extender, a=(15,))
+    await set_nodes(api, extender, a=(15,))
     pod = make_pod("p", 6)
     for healthy, want in ((False, []), (True, ["a"])):
         await api.set_node(make_node("a", 15, healthy=healthy))
@@ -175,9 +158,9 @@ async def _passes(extender: Extender, pod: Json, want: list[str]) -> bool:
 
 
 async def test_the_21st_pod_of_one_gib(api: FakeApi, extender: Extender) -> None:
-    await _nodes(api, extender, a=(40,))
+    await set_nodes(api, extender, a=(40,))
     pods = [make_pod(f"p{index}", 1) for index in range(21)]
-    assert await _run(api, extender, *pods) == ["a"] * 20 + [""]
+    assert await run_pods(api, extender, *pods) == ["a"] * 20 + [""]
     answer = await extender.filter(pods[20])
     assert answer["FailedNodes"] == {"a": "no GPU takes another instance (20 of 20)"}
 
@@ -192,19 +175,19 @@ async def test_the_21st_pod_of_one_gib(api: FakeApi, extender: Extender) -> None
 async def test_placement_of_nodes(api: FakeApi, extender: Extender, placement: str, want: list[str]) -> None:
     for name in "abc":
         await api.set_node(make_node(name, 15, labels={"ack.node.gpu.placement": placement}))
-    await eventually(lambda: _knows_nodes(extender, set("abc")))
-    assert await _run(api, extender, *[make_pod(f"p{index}", 4) for index in range(3)]) == want
+    await eventually(lambda: knows_nodes(extender, set("abc")))
+    assert await run_pods(api, extender, *[make_pod(f"p{index}", 4) for index in range(3)]) == want
 
 
 async def test_prioritize_gives_exactly_one_node_ten(api: FakeApi, extender: Extender) -> None:
-    await _nodes(api, extender, a=(15,), b=(8,), c=(15,))
+    await set_nodes(api, extender, a=(15,), b=(8,), c=(15,))
     assert await extender.prioritize(make_pod("p", 6), "c", "b", "a") == {"c": 0, "b": 10, "a": 0}
 
 
 async def test_gpu_count_and_containers_that_are_split(api: FakeApi, extender: Extender) -> None:
-    await _nodes(api, extender, a=(15, 15))
+    await set_nodes(api, extender, a=(15, 15))
     two = make_pod("two", 8, labels={"aliyun.com/gpu-count": "2"})
-    assert await _run(api, extender, two, make_pod("split", 10, 9)) == ["a", "a"]
+    assert await run_pods(api, extender, two, make_pod("split", 10, 9)) == ["a", "a"]
     half = {"mem": 4, "core": 0}
     assert _allocation(api, "two") == {"app0": {"GPU-a-0": half, "GPU-a-1": half}}
     assert "ALIYUN_COM_GPU_MEM_IDX" not in _annotations(api, "two")
@@ -216,25 +199,25 @@ async def test_init_containers_and_sidecars_count_as_kubernetes_counts(api: Fake
     limits = {"limits": {"aliyun.com/gpu-mem": "8"}}
     init = {"name": "init", "resources": limits}
     sidecar = {"name": "side", "restartPolicy": "Always", "resources": {"limits": {"aliyun.com/gpu-mem": "2"}}}
-    await _nodes(api, extender, a=(14,))
-    assert await _run(api, extender, make_pod("p", 3, init=[init, sidecar])) == ["a"]
+    await set_nodes(api, extender, a=(14,))
+    assert await run_pods(api, extender, make_pod("p", 3, init=[init, sidecar])) == ["a"]
     assert await extender.used() == {"a": [8]}
     assert {name: next(iter(cards.values()))["mem"] for name, cards in _allocation(api, "p").items()} == {
         "init": 8,
         "side": 2,
         "app0": 3,
     }
-    assert await _run(api, extender, make_pod("seven", 7), make_pod("six", 6)) == ["", "a"]
+    assert await run_pods(api, extender, make_pod("seven", 7), make_pod("six", 6)) == ["", "a"]
 
 
 async def test_two_containers_above_the_card_wait_whatever_init_containers_there_are(
     api: FakeApi, extender: Extender
 ) -> None:
-    await _nodes(api, extender, a=(24,))
+    await set_nodes(api, extender, a=(24,))
     plain = {"name": "plain", "resources": {}}
     small = {"name": "small", "resources": {"limits": {"aliyun.com/gpu-mem": "1"}}}
     assert (
-        await _run(api, extender, *(make_pod(f"p{len(i)}", 16, 16, init=i) for i in ([], [plain], [plain, small])))
+        await run_pods(api, extender, *(make_pod(f"p{len(i)}", 16, 16, init=i) for i in ([], [plain], [plain, small])))
         == [""] * 3
     )
     assert await extender.used() == {"a": [0]}
@@ -244,11 +227,11 @@ async def test_core_percentage_is_booked(api: FakeApi, extender: Extender) -> No
     node = make_node("a", 15)
     node["status"]["capacity"]["aliyun.com/gpu-core.percentage"] = "100"
     await api.set_node(node)
-    await eventually(lambda: _knows_nodes(extender, {"a"}))
+    await eventually(lambda: knows_nodes(extender, {"a"}))
     pods = [make_pod(f"p{index}", 4) for index in range(3)]
     for pod in pods:
         pod["spec"]["containers"][0]["resources"]["limits"]["aliyun.com/gpu-core.percentage"] = "40"
-    assert await _run(api, extender, *pods) == ["a", "a", ""]
+    assert await run_pods(api, extender, *pods) == ["a", "a", ""]
     answer = await extender.filter(pods[2])
     assert answer["FailedNodes"] == {"a": "no single GPU has 40 percent of compute free"}
     plain = await extender.filter(make_pod("q", 4))
@@ -261,7 +244,7 @@ async def test_core_percentage_is_booked(api: FakeApi, extender: Extender) -> No
     "verbs", [("filter",), ("filter", "prioritize")], ids=["one feasible node", "two feasible nodes"]
 )
 async def test_a_hold_keeps_the_place_until_the_bind(api: FakeApi, extender: Extender, verbs: tuple[str, ...]) -> None:
-    await _nodes(api, extender, **({"a": (15,)} if len(verbs) == 1 else {"a": (15,), "b": (15,)}))
+    await set_nodes(api, extender, **({"a": (15,)} if len(verbs) == 1 else {"a": (15,), "b": (15,)}))
     for pod in (make_pod(f"p{index}", 8) for index in range(len(verbs))):
         passed = (await extender.filter(pod))["NodeNames"]
         if len(passed) > 1:
@@ -277,7 +260,7 @@ async def _takes_all(extender: Extender, nodes: int) -> bool:
 
 
 async def test_twenty_parallel_binds_for_the_last_slot(api: FakeApi, extender: Extender) -> None:
-    await _nodes(api, extender, a=(15,))
+    await set_nodes(api, extender, a=(15,))
     pods = [make_pod(f"p{index}", 8) for index in range(20)]
     for pod in pods:
         await api.set_pod(pod)
@@ -289,90 +272,13 @@ async def test_twenty_parallel_binds_for_the_last_slot(api: FakeApi, extender: E
 
 
 async def test_twenty_parallel_pods_with_one_feasible_node(api: FakeApi, extender: Extender) -> None:
-    await _nodes(api, extender, a=(15, 15))
+    await set_nodes(api, extender, a=(15, 15))
     pods = [make_pod(f"p{index}", 5) for index in range(20)]
     for pod in pods:
         await api.set_pod(pod)
     placed = await asyncio.gather(*(extender.schedule(pod) for pod in pods))
     assert placed.count("a") == 6
     assert await extender.used() == {"a": [15, 15]}
-
-
-async def test_a_deployment_scaled_up_and_down_leaves_the_books_exact(api: FakeApi, extender: Extender) -> None:
-    await _nodes(api, extender, a=(15, 15), b=(15,))
-    for _ in range(5):
-        pods = [make_pod(f"p{index}", 4) for index in range(9)]
-        assert "" not in await _run(api, extender, *pods)
-        assert await extender.used() == {"a": [12, 12], "b": [12]}
-        for pod in pods:
-            await api.drop_pod(f"default/{pod['metadata']['name']}")
-        await eventually(lambda: _empty(extender))
-
-
-async def test_a_newcomer_waits_until_the_containers_of_a_pod_that_is_being_deleted_have_ended(
-    api: FakeApi, extender: Extender
-) -> None:
-    await _nodes(api, extender, a=(15,))
-    old, new = make_pod("old", 10), make_pod("new", 10)
-    assert await _run(api, extender, old) == ["a"]
-    leaving = api.pods["default/old"]
-    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    for state, passes in (({"running": {}}, []), ({"terminated": {"exitCode": 0}}, ["a"])):
-        leaving["status"] = {"phase": "Running", "containerStatuses": [{"state": state}]}
-        await api.set_pod(leaving)
-        told = make_pod(f"after-{len(passes)}", 1)  # whoever knows this pod knows what was told before it
-        await api.set_pod(told)
-        await extender.seen(told)
-        assert (await extender.filter(new, "a"))["NodeNames"] == passes
-        assert await extender.used() == {"a": [0 if passes else 10]}
-
-
-@pytest.mark.parametrize("seed", range(3))
-async def test_pods_that_come_and_go_at_once_with_readers_pass_no_card(
-    api: FakeApi, extender: Extender, seed: int
-) -> None:
-    """Eight that schedule and delete, and one that reads all the time: each answer is within the cards, the last is exact."""
-    sizes = {"a": (15, 15), "b": (11, 24)}
-    await _nodes(api, extender, **sizes)
-    placed: dict[str, int] = {}
-    working = asyncio.Event()
-
-    async def work(lane: int) -> None:
-        order = random.Random(8 * seed + lane)
-        for turn in range(8):
-            pod = make_pod(f"p{lane}-{turn}", order.randint(1, 12))
-            await api.set_pod(pod)
-            if await extender.schedule(pod):
-                placed[pod["metadata"]["name"]] = int(
-                    pod["spec"]["containers"][0]["resources"]["limits"]["aliyun.com/gpu-mem"]
-                )
-            if order.random() < 0.6 and placed:
-                name = order.choice(sorted(placed))
-                placed.pop(name)
-                await api.drop_pod(f"default/{name}")
-
-    async def read() -> int:
-        looks = 0
-        while not working.is_set():
-            used = await extender.used()
-            assert all(0 <= held <= size for name in sizes for held, size in zip(used[name], sizes[name], strict=True))
-            looks += 1
-        return looks
-
-    reader = asyncio.create_task(read())
-    await asyncio.gather(*(work(lane) for lane in range(8)))
-    working.set()
-
-    assert await reader > 0
-    await eventually(lambda: _holds(extender, sum(placed.values())))
-
-
-async def _holds(extender: Extender, want: int) -> bool:
-    return sum(sum(cards) for cards in (await extender.used()).values()) == want
-
-
-async def _empty(extender: Extender) -> bool:
-    return not any(sum(cards) for cards in (await extender.used()).values())
 
 
 @pytest.mark.parametrize(
@@ -388,10 +294,10 @@ async def _empty(extender: Extender) -> bool:
 async def test_preempt_names_one_cards_least_victims(
     api: FakeApi, extender: Extender, ask: int, priority: int, want: dict[str, list[str]]
 ) -> None:
-    await _nodes(api, extender, a=(15, 15))
+    await set_nodes(api, extender, a=(15, 15))
     sizes_and_priorities = ((8, 1), (8, 5), (7, 1), (7, 5))  # binpack: the first and third on one card
     low = [make_pod(f"low{index}", size, priority=rank) for index, (size, rank) in enumerate(sizes_and_priorities)]
-    assert await _run(api, extender, *low) == ["a"] * 4
+    assert await run_pods(api, extender, *low) == ["a"] * 4
     uids = {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in low}
     body = {
         "Pod": make_pod("high", ask, priority=priority),
