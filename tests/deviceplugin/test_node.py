@@ -139,6 +139,21 @@ async def test_a_kubelet_that_comes_late_is_waited_for(node: Bench) -> None:
     await until(lambda: node.api.node["status"]["capacity"].get(RESOURCE_COUNT) == "2")
 
 
+async def test_the_number_of_cards_goes_with_the_memory_when_the_kubelet_does_not_know_the_plugin(
+    started: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deviceplugin.inventory._GRACE_S", 0.0)
+    await until(lambda: started.api.node["status"]["capacity"].get(RESOURCE_COUNT) == "2")
+    await started.kubelet.stop()
+    (started.folder / "kubelet" / "device-plugins" / "kubelet.sock").unlink(missing_ok=True)
+
+    await until(lambda: RESOURCE_COUNT not in started.api.node["status"]["capacity"])
+    assert started.plugin.inventory.problem == "not registered with the kubelet"
+
+    await started.kubelet.start()
+    await until(lambda: started.api.node["status"]["capacity"].get(RESOURCE_COUNT) == "2")
+
+
 async def test_a_restarted_plugin_knows_what_it_gave(started: Bench) -> None:
     first = bound(wire_pod("first", 8), app0=0)
     await started.run(first, "app0")
