@@ -155,6 +155,37 @@ def test_a_deployment_carries_the_refusal(cluster: Cluster) -> None:
     cluster.wait(told, about="the deployment says why it has no pods")
 
 
+# ---- what the API server itself refuses
+
+
+@pytest.mark.parametrize(
+    ("mem", "said"),
+    [("0.5", RESOURCE_MEM), ("500m", RESOURCE_MEM), ("-1", RESOURCE_MEM), ("50%", "quantities must match")],
+)
+def test_no_part_of_a_gib(cluster: Cluster, mem: str, said: str) -> None:
+    assert said in create(cluster, pod(mem=mem, schedulerName=SCHEDULER_NAME))
+
+
+def test_a_quota_of_a_namespace_counts_gib(cluster: Cluster) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "gpu", "namespace": SPACE},
+        "spec": {"hard": {f"requests.{RESOURCE_MEM}": "24"}},
+    }
+    cluster.apply(json.dumps(quota))
+    try:
+        cluster.wait(lambda: cluster.get("-n", SPACE, "resourcequota", "gpu").get("status", {}).get("hard"))
+        assert create(cluster, pod(mem="16", schedulerName=SCHEDULER_NAME)) == ""
+
+        refused = create(cluster, pod("q", mem="16", schedulerName=SCHEDULER_NAME))
+    finally:
+        cluster.kubectl("-n", SPACE, "delete", "resourcequota", "gpu")
+
+    name = f"requests.{RESOURCE_MEM}"
+    assert f"requested: {name}=16, used: {name}=16, limited: {name}=24" in refused
+
+
 # ---- opting out
 
 
