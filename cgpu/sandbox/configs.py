@@ -15,6 +15,7 @@ NAME_SERVER: Final = "10.96.0.10"  # nobody is there: the sandbox has no names, 
 PODS: Final = "10.88.0.0/16"
 API_PORT: Final = 6443
 PAUSE: Final = "localhost/pause:1"
+MANIFESTS: Final = "kubernetes/manifests"  # below /etc: where a node's static pods are
 _CRI: Final = "io.containerd.cri.v1"
 
 
@@ -135,7 +136,12 @@ def kubelet(binary: str, node: str, address: str) -> list[str]:
 def kubelet_config(record: Record, node: str) -> str:
     """KubeletConfiguration. Pods get cgroups below the node's, so that the sandbox can end them; eviction and limits
     of the node stay off: nodes share one machine's disk and memory."""
-    return _json({**_kubelet(), "cgroupRoot": f"/{record.cgroup}/{node}", "nodeStatusUpdateFrequency": "1s"})
+    own = {
+        "cgroupRoot": f"/{record.cgroup}/{node}",
+        "nodeStatusUpdateFrequency": "1s",
+        "staticPodPath": f"/etc/{MANIFESTS}",
+    }
+    return _json({**_kubelet(), **own})
 
 
 def machine_kubelet_config() -> str:

@@ -89,6 +89,7 @@ class ContainerNode:
             "cni/net.d/10-pods.conflist": configs.cni_config(self._record, self.name),
             "cgpu/cards.yaml": cards_file(spec),
         }
+        self.home.etc(configs.MANIFESTS).mkdir(parents=True, exist_ok=True)
         for path, text in files.items():
             self.home.etc(path).parent.mkdir(parents=True, exist_ok=True)
             self.home.etc(path).write_text(text)

@@ -6,6 +6,7 @@ The scheduler is taken away for this file, so that a test decides which card a p
 
 import json
 import random
+import shlex
 from collections.abc import Iterator
 
 import pytest
@@ -124,6 +125,21 @@ def test_a_pod_that_nobody_bound_for_us_is_told_why(agent: Agent) -> None:
     )
     assert message in told[0]
     agent.cluster.wait(lambda: grants(agent.cluster, "node-1") == [], about="nothing is handed out")
+
+
+def test_a_static_pod_is_refused_and_told_why(agent: Agent) -> None:
+    """The kubelet starts it from a file: it passes no scheduler, and its UID is the kubelet's own."""
+    place = "/etc/kubernetes/manifests/static.json"
+    text = shlex.quote(json.dumps(pod("static", container("c", 3))))
+    agent.cluster.node_exec("node-1", ["sh", "-c", f"printf %s {text} > {place}.new && mv {place}.new {place}"])
+    try:
+        named = "--field-selector=involvedObject.name=static-node-1"
+        agent.cluster.wait(lambda: "a static pod" in agent.cluster.kubectl("get", "events", named))
+        assert grants(agent.cluster, "node-1") == []
+        assert cdi_files(agent.cluster, "node-1") == []
+    finally:
+        agent.cluster.node_exec("node-1", ["rm", place])
+    agent.cluster.wait(lambda: "static-node-1" not in agent.cluster.kubectl("get", "pods", "-o", "name"))
 
 
 def test_more_than_the_card_has_is_refused_and_the_first_keeps_its_share(agent: Agent) -> None:
