@@ -54,6 +54,14 @@ def test_the_process_list_shows_who_holds_memory(vm) -> None:
 
 
 @alone
+def test_fresh_memory_shows_nothing_of_whoever_had_it_before(vm) -> None:
+    """It is filled to the last byte each time, by a process that just ends."""
+    shown = vm.run(f"for n in 1 2; do python3 {PROGRAMS}/sentinel.py 8; done")
+
+    assert shown.checked().stdout.split() == ["0", "8"] * 2
+
+
+@alone
 @pytest.mark.parametrize("branch", ["418", "535"])
 def test_two_processes_share_the_engine_by_time_slices(vm, branch: str) -> None:
     """While both have kernels of 10 ms queued, each gets half the engine to a slice; together they get all of it."""
