@@ -77,16 +77,12 @@ static int refuse_mprotect(struct vm_area_struct *vma, unsigned long start,
 static vm_fault_t ring(struct vm_fault *vmf, struct doorbell *d)
 {
 	struct cgpu_gate *gate = &d->share->gate;
-	bool first;
 
 	if (vmf->pgoff >= d->pages)
 		return VM_FAULT_SIGBUS;
-	first = !READ_ONCE(gate->touched);
-	if (first)
+	if (!READ_ONCE(gate->touched))
 		WRITE_ONCE(gate->touched_ns, ktime_get_ns());
 	smp_store_release(&gate->touched, true);	/* after its time */
-	if (first && READ_ONCE(gate->tells))
-		cgpu_slices_kick(d->share->gpu);
 	return vmf_insert_pfn_prot(vmf->vma, vmf->address, d->pfns[vmf->pgoff],
 				   vmf->vma->vm_page_prot);
 }

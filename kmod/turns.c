@@ -94,14 +94,6 @@ static void forget_drained(struct cgpu_gpu *gpu)
 	gpu->draining = NULL;
 }
 
-/* One long entry is enough: the doorbell tells of it, before a second follows. */
-static void let_in(struct cgpu_gpu *gpu, struct cgpu_share *share)
-{
-	WRITE_ONCE(share->gate.tells, has_peers(gpu) &&
-		   cgpu_watch_entry_ns(share) > gpu->sched.conf.slice_ns);
-	cgpu_gate_set(share, true);
-}
-
 static void open_gate(struct cgpu_gpu *gpu, struct cgpu_share *share)
 {
 	if (gpu->open == share)
@@ -114,7 +106,7 @@ static void open_gate(struct cgpu_gpu *gpu, struct cgpu_share *share)
 	if (!share)
 		return;
 	cgpu_watch_begin(share, ktime_get_ns());
-	let_in(gpu, share);
+	cgpu_gate_set(share, true);
 }
 
 static void open_all(struct cgpu_gpu *gpu)
@@ -208,12 +200,9 @@ static void limit_queue(struct cgpu_gpu *gpu, u64 until, u64 now)
 	if (shut == share->shut)
 		return;
 	share->shut = shut;
-	if (!shut) {
-		let_in(gpu, share);
-		return;
-	}
-	cgpu_gate_set(share, false);
-	cgpu_watch(share, false);
+	cgpu_gate_set(share, !shut);
+	if (shut)
+		cgpu_watch(share, false);
 }
 
 static u64 next_look(const struct cgpu_gpu *gpu, u64 until, u64 now)

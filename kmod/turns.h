@@ -60,7 +60,6 @@ struct cgpu_gpu {
  * @open: whether doorbells may be rung
  * @touched: a doorbell was mapped in since the gate opened
  * @touched_ns: when
- * @tells: the first doorbell after @open is to be looked at at once
  * @wq: threads that wait for the turn
  * @waiting: how many
  * @maps_lock: guards @maps
@@ -70,7 +69,6 @@ struct cgpu_gate {
 	struct rw_semaphore sem;
 	bool open;
 	bool touched;
-	bool tells;
 	u64 touched_ns;
 	wait_queue_head_t wq;
 	atomic_t waiting;

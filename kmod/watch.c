@@ -309,11 +309,9 @@ u64 cgpu_watch_entry_ns(const struct cgpu_share *share)
 bool cgpu_watch_enough(const struct cgpu_share *share, u64 most)
 {
 	u64 entry = cgpu_watch_entry_ns(share), queued = share->work.left * entry;
+
 	u64 ran = share->looked_ns - min(share->looked_ns, share->ended_ns);
 
-	/* events among long kernels take nothing, and make the mean too small */
-	if (share->work.left > 1 && entry > most)
-		queued = max(queued, share->longest_ns);
 	/* the one that runs has done its part since the last one ended */
 	ran = min(ran, max(entry, share->longest_ns));
 	return queued > ran && queued - ran >= (share->shut ? most / 2 : most);

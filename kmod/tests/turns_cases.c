@@ -158,7 +158,7 @@ static void beside_a_sleeper(void)
  */
 static void waking(bool events, u64 launch_ns)
 {
-	static const u64 beside[] = { 100 * US, MS, 5 * MS, 20 * MS, 50 * MS, 200 * MS };
+	static const u64 beside[] = { 100 * US, MS, 5 * MS };
 	size_t a;
 	int i;
 
@@ -233,12 +233,12 @@ static void inside_a_class(bool events, u64 launch_ns)
 /* What is lost when turns change comes out of the slices of who rests. */
 static void beside_one_that_rests(bool events, u64 launch_ns)
 {
-	static const u64 some[] = { 100 * US, MS, 5 * MS };
+	static const u64 short_ones[] = { 100 * US, MS };
 	size_t a;
 
-	for (a = 0; a < ARRAY_SIZE(some); a++) {
+	for (a = 0; a < ARRAY_SIZE(short_ones); a++) {
 		struct program p[2] = {
-			{ .kernel_ns = some[a], .weight = 2, .launch_ns = launch_ns, .events = events },
+			{ .kernel_ns = short_ones[a], .weight = 2, .launch_ns = launch_ns, .events = events },
 			{ .kernel_ns = MS, .weight = 4, .rests = true },
 		};
 

@@ -10,7 +10,6 @@
 #define NSEC_PER_MSEC		1000000ULL
 #define lockdep_assert_held(lock) ((void)(lock))
 #define smp_load_acquire(p)	(*(p))
-#define WRITE_ONCE(x, v)	((x) = (v))
 #define clamp(v, lo, hi)	clamp_t(__typeof__(v), v, lo, hi)
 
 typedef struct { int counter; } atomic_t;
