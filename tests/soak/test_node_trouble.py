@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What goes wrong on a node that is a virtual machine: cards that fail, processes that outlive their pods, a power cut."""
 
+import pytest
+
 from cgpu.core.names import EVENT_ALLOCATE_FAILED, EVENT_RECOVERED, EVENT_UNHEALTHY
 from tests.cluster.harness import Cluster
 from tests.node.nodes import (
@@ -60,6 +62,7 @@ def test_a_force_deleted_pod_keeps_its_instance_until_its_process_has_ended(empt
     nothing_left(empty)
 
 
+@pytest.mark.timeout(3600)
 def test_after_a_power_cut_in_the_middle_of_pod_starts_nobody_has_what_the_kubelet_does_not_know(
     empty: Cluster,
 ) -> None:
