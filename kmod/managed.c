@@ -179,6 +179,9 @@ static int map_nothing(struct cgpu_file *f, struct vm_area_struct *vma)
 {
 	u64 length = vma->vm_end - vma->vm_start;
 
+	if (!is_allowed(f, length))
+		pr_info_ratelimited("%s: %llu bytes of managed memory refused: managed=charge counts it like the rest\n",
+				    f->node->inst->id, length);
 	cgpu_vm_flags(vma, VM_DONTEXPAND | VM_DONTDUMP, 0);
 	vma->vm_ops = &cgpu_refused_vm_ops;
 	return cgpu_range_note(f, vma->vm_start, length, CGPU_RANGE_REFUSED) ?
