@@ -127,11 +127,13 @@ def configure(loads: Loads, settings: dict[str, Any]) -> None:
 
 
 def need(loads: Loads, case: dict[str, Any]) -> None:
-    """The instances of a case and no others, on a GPU of its size."""
+    """The instances of a case and no others, on a GPU of its size; those that are there leave slices for new ones."""
     size, most = PROC / "0/max_inst", case.get("max_inst", 20)
     if int(size.read_text()) != most:
         loads.stop()
         size.write_text(f"{most}\n")
+    for number in range(len(loads.running)):
+        (PROC / "0" / instance(number) / "weight").write_text("1\n")
     loads.need(len(case["loads"]))
 
 
