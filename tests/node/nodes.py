@@ -11,6 +11,7 @@ import subprocess
 import sysconfig
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,7 @@ from typing import Any, Final
 from cgpu.core.names import LABEL_SCHEDULE, RESOURCE_CORE, RESOURCE_MEM
 from cgpu.procfs import Instance, parse_instance
 from cgpu.sandbox.lifecycle import Plan, down, up
+from cgpu.sandbox.progress import cache_folder
 from cgpu.sandbox.release import NAMESPACE
 from cgpu.sandbox.sandbox import attach
 from cgpu.sandbox.spec import machine_nodes
@@ -26,6 +28,8 @@ from tests.cluster.harness import Cluster, state_folder
 PROJECT: Final = Path(__file__).parents[2]
 EXAMPLES: Final = PROJECT / "examples/isolated"
 NODE: Final = "vm-1"
+BRANCH: Final = "535"
+"""Of the driver that the machine plays."""
 PLUGIN: Final = "app.kubernetes.io/component=device-plugin"
 DAEMONSET: Final = "daemonset/ack-ai-installer-device-plugin"
 ALLOCATE: Final = (EXAMPLES / "allocate.py").read_text()
@@ -167,6 +171,29 @@ def restart_plugin(cluster: Cluster) -> None:
     """Kill the plugin's pod and wait for its successor."""
     cluster.kill_pod(NAMESPACE, PLUGIN)
     cluster.kubectl("rollout", "status", "-n", NAMESPACE, DAEMONSET, "--timeout=400s")
+
+
+def reboot(cluster: Cluster, branch: str = BRANCH) -> None:
+    """The machine loses power and comes back, with a driver of this branch; its module runs and its card is offered."""
+    booted = boot_of(cluster)
+    spec = next(spec for spec in machine_nodes(1) if spec.name == NODE)
+    state = Path(cluster.sandbox.record.state)
+    cluster.kill(f"{NODE}/qemu")
+    cluster.sandbox.machine(NODE).start(
+        replace(spec, driver=branch), cache_folder() / "stores" / (state / "store").read_text(), PROJECT
+    )
+    cluster.wait(lambda: boot_of(cluster) != booted, LONG_S, about="it boots")
+    cluster.wait(lambda: module_version(cluster) and offered(cluster) == 14, 2 * LONG_S, about="the card is offered")
+
+
+def boot_of(cluster: Cluster) -> str:
+    """Which start of the machine this is."""
+    return cluster.node_exec(NODE, ["cat", "/proc/sys/kernel/random/boot_id"])
+
+
+def module_version(cluster: Cluster) -> str:
+    """Of the core that runs; a failure while none does."""
+    return cluster.node_exec(NODE, ["grep", "-v", "none", "/proc/cgpu_km/version"]).strip()
 
 
 def nothing_left(cluster: Cluster) -> None:
